@@ -83,29 +83,21 @@ func (f Fault) happensTo(r Request) bool {
 	return !slices.Contains([]string{"GetItem", "Query", "Scan", "BatchGetItem"}, r.Op)
 }
 
-// call is what becomes of the one request.
-func (f Fault) call() faults.Fault {
-	switch f {
-	case requestLost, inDoubt, cutOff:
-		return faults.LoseRequest(faults.Reset)
-	case answerLost, inDoubtAfter:
-		return faults.LoseAnswer(faults.Reset)
-	case late:
-		return faults.DeliverLate(delay, faults.Reset)
-	case twice:
-		return faults.Duplicate(time.Second)
-	case slow:
-		return faults.Slow(slowly)
-	case throttled:
-		return faults.Throttle(faults.ThrottledTyped)
-	case conflict:
-		return faults.Conflict()
-	case serverError, serverErrorAfter:
-		return faults.ServerError(f == serverErrorAfter)
-	case denied:
-		return faults.Deny()
-	case crash, crashAfter:
-		return faults.CrashHere(f == crashAfter)
-	}
-	return faults.Pass()
+// calls are what becomes of the one request; of any other fault, it passes.
+var calls = map[Fault]faults.Fault{
+	requestLost:      faults.LoseRequest(faults.Reset),
+	inDoubt:          faults.LoseRequest(faults.Reset),
+	cutOff:           faults.LoseRequest(faults.Reset),
+	answerLost:       faults.LoseAnswer(faults.Reset),
+	inDoubtAfter:     faults.LoseAnswer(faults.Reset),
+	late:             faults.DeliverLate(delay, faults.Reset),
+	twice:            faults.Duplicate(time.Second),
+	slow:             faults.Slow(slowly),
+	throttled:        faults.Throttle(faults.ThrottledTyped),
+	conflict:         faults.Conflict(),
+	serverError:      faults.ServerError(false),
+	serverErrorAfter: faults.ServerError(true),
+	denied:           faults.Deny(),
+	crash:            faults.CrashHere(false),
+	crashAfter:       faults.CrashHere(true),
 }

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/holdall/holdall/internal/faults"
@@ -185,7 +184,7 @@ func (p *Process) decide(c faults.Call) faults.Fault {
 		p.Pause()
 		time.AfterFunc(offline, p.Resume)
 	}
-	return f.call()
+	return calls[f]
 }
 
 // plan numbers a request, and says what happens to it.
@@ -221,31 +220,14 @@ func (p *Process) plan(r Request) (Request, Fault) {
 
 // written are the tables to which a request writes.
 func written(in any) (names []string) {
-	add := func(table *string) {
-		if name := aws.ToString(table); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
+	if batch, ok := in.(*dynamodb.BatchWriteItemInput); ok {
+		return slices.Sorted(maps.Keys(batch.RequestItems))
 	}
-	switch in := in.(type) {
-	case *dynamodb.PutItemInput:
-		add(in.TableName)
-	case *dynamodb.UpdateItemInput:
-		add(in.TableName)
-	case *dynamodb.DeleteItemInput:
-		add(in.TableName)
-	case *dynamodb.BatchWriteItemInput:
-		for _, table := range slices.Sorted(maps.Keys(in.RequestItems)) {
-			add(&table)
-		}
-	case *dynamodb.TransactWriteItemsInput:
-		for _, i := range in.TransactItems {
-			switch {
-			case i.Put != nil:
-				add(i.Put.TableName)
-			case i.Update != nil:
-				add(i.Update.TableName)
-			case i.Delete != nil:
-				add(i.Delete.TableName)
+	for _, p := range faults.Permissions(in) {
+		switch p.Action {
+		case "PutItem", "UpdateItem", "DeleteItem":
+			if !slices.Contains(names, p.Table) {
+				names = append(names, p.Table)
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/holdall/holdall/lockset"
 )
 
 const (
@@ -18,9 +20,29 @@ const (
 	opTransactWrite = "TransactWriteItems"
 	opTransactGet   = "TransactGetItems"
 	opBatch         = "BatchExecuteStatement"
+	opBatchGet      = "BatchGetItem"
+	opBatchWrite    = "BatchWriteItem"
 )
 
 type options = func(*dynamodb.Options)
+
+// Methods of *dynamodb.Client that not every engine has. Those by which items are read and written
+// together, and yet each by itself, look and write through windows: holdall does not use them.
+type (
+	putter interface {
+		PutItem(context.Context, *dynamodb.PutItemInput, ...options) (*dynamodb.PutItemOutput, error)
+	}
+	deleter interface {
+		DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...options) (*dynamodb.DeleteItemOutput, error)
+	}
+	scanner interface {
+		Scan(context.Context, *dynamodb.ScanInput, ...options) (*dynamodb.ScanOutput, error)
+	}
+	batches interface {
+		BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...options) (*dynamodb.BatchGetItemOutput, error)
+		BatchWriteItem(context.Context, *dynamodb.BatchWriteItemInput, ...options) (*dynamodb.BatchWriteItemOutput, error)
+	}
+)
 
 // GetItem is the engine's, with faults; a window shows it the old item.
 func (w *Wrapper) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...options) (*dynamodb.GetItemOutput, error) {
@@ -47,42 +69,27 @@ func (w *Wrapper) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts .
 
 // UpdateItem is the engine's, with faults.
 func (w *Wrapper) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...options) (*dynamodb.UpdateItemOutput, error) {
-	return do(ctx, w, opUpdate, in, func(ctx context.Context, in *dynamodb.UpdateItemInput, _ Fault) (*dynamodb.UpdateItemOutput, error) {
-		return single(w, opUpdate, w.windows.row(in.TableName, in.Key), func() (*dynamodb.UpdateItemOutput, error) {
-			return w.DynamoDB.UpdateItem(ctx, in, opts...)
-		})
-	})
+	return through(ctx, w, opUpdate, in, lockset.DynamoDB.UpdateItem, opts)
 }
 
 // PutItem is the engine's, with faults.
 func (w *Wrapper) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...options) (*dynamodb.PutItemOutput, error) {
-	engine, err := has[interface {
-		PutItem(context.Context, *dynamodb.PutItemInput, ...options) (*dynamodb.PutItemOutput, error)
-	}](w, opPut)
-	if err != nil {
-		return nil, err
-	}
-	return do(ctx, w, opPut, in, func(ctx context.Context, in *dynamodb.PutItemInput, _ Fault) (*dynamodb.PutItemOutput, error) {
-		row := w.windows.row(in.TableName, w.windows.keyOf(in.TableName, in.Item))
-		return single(w, opPut, row, func() (*dynamodb.PutItemOutput, error) {
-			return engine.PutItem(ctx, in, opts...)
-		})
-	})
+	return through(ctx, w, opPut, in, putter.PutItem, opts)
 }
 
 // DeleteItem is the engine's, with faults.
 func (w *Wrapper) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...options) (*dynamodb.DeleteItemOutput, error) {
-	engine, err := has[interface {
-		DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...options) (*dynamodb.DeleteItemOutput, error)
-	}](w, opDelete)
-	if err != nil {
-		return nil, err
-	}
-	return do(ctx, w, opDelete, in, func(ctx context.Context, in *dynamodb.DeleteItemInput, _ Fault) (*dynamodb.DeleteItemOutput, error) {
-		return single(w, opDelete, w.windows.row(in.TableName, in.Key), func() (*dynamodb.DeleteItemOutput, error) {
-			return engine.DeleteItem(ctx, in, opts...)
-		})
-	})
+	return through(ctx, w, opDelete, in, deleter.DeleteItem, opts)
+}
+
+// BatchGetItem is the engine's, with faults.
+func (w *Wrapper) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...options) (*dynamodb.BatchGetItemOutput, error) {
+	return through(ctx, w, opBatchGet, in, batches.BatchGetItem, opts)
+}
+
+// BatchWriteItem is the engine's, with faults.
+func (w *Wrapper) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInput, opts ...options) (*dynamodb.BatchWriteItemOutput, error) {
+	return through(ctx, w, opBatchWrite, in, batches.BatchWriteItem, opts)
 }
 
 // Query is the engine's, with faults; see [Windows] for what it shows.
@@ -93,17 +100,14 @@ func (w *Wrapper) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...op
 			return out, err
 		}
 		shown := *out
-		shown.Items = w.oldItems(in.TableName, out.Items)
-		shown.Count = int32(len(shown.Items))
+		shown.Items, shown.Count = w.oldItems(in.TableName, out.Items)
 		return &shown, nil
 	})
 }
 
 // Scan is the engine's, with faults; see [Windows] for what it shows.
 func (w *Wrapper) Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...options) (*dynamodb.ScanOutput, error) {
-	engine, err := has[interface {
-		Scan(context.Context, *dynamodb.ScanInput, ...options) (*dynamodb.ScanOutput, error)
-	}](w, opScan)
+	engine, err := has[scanner](w, opScan)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +117,7 @@ func (w *Wrapper) Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...opti
 			return out, err
 		}
 		shown := *out
-		shown.Items = w.oldItems(in.TableName, out.Items)
-		shown.Count = int32(len(shown.Items))
+		shown.Items, shown.Count = w.oldItems(in.TableName, out.Items)
 		return &shown, nil
 	})
 }
@@ -122,12 +125,7 @@ func (w *Wrapper) Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...opti
 // TransactGetItems is the engine's, with faults; a window cancels it.
 func (w *Wrapper) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, opts ...options) (*dynamodb.TransactGetItemsOutput, error) {
 	return do(ctx, w, opTransactGet, in, func(ctx context.Context, in *dynamodb.TransactGetItemsInput, _ Fault) (*dynamodb.TransactGetItemsOutput, error) {
-		rows := make([]string, len(in.TransactItems))
-		for i, item := range in.TransactItems {
-			if item.Get != nil {
-				rows[i] = w.windows.row(item.Get.TableName, item.Get.Key)
-			}
-		}
+		rows := w.windows.rows(parts(in))
 		// Asked before and after: a window that opened meanwhile must not let
 		// its new items out and then show the old.
 		blocked := func() error {
@@ -175,18 +173,29 @@ func has[E any](w *Wrapper, op string) (engine E, err error) {
 	return engine, err
 }
 
-// single is a write of one row.
-func single[Out any](w *Wrapper, op, row string, call func() (*Out, error)) (*Out, error) {
-	if at, _ := w.windows.enter([]string{row}, ""); len(at) > 0 {
-		w.count(WindowConflict)
-		return nil, conflictError(op, 0, nil)
+// through passes a call on to the engine, which may lack the method, unless a window is open on the
+// row that it writes.
+func through[E, In, Out any](ctx context.Context, w *Wrapper, op string, in *In,
+	call func(E, context.Context, *In, ...options) (*Out, error), opts []options,
+) (*Out, error) {
+	engine, err := has[E](w, op)
+	if err != nil {
+		return nil, err
 	}
-	defer w.windows.leave([]string{row})
-	return call()
+	return do(ctx, w, op, in, func(ctx context.Context, in *In, _ Fault) (*Out, error) {
+		rows := w.windows.rows(parts(in))
+		if at, _ := w.windows.enter(rows, ""); len(at) > 0 {
+			w.count(WindowConflict)
+			return nil, conflictError(op, 0, nil)
+		}
+		defer w.windows.leave(rows)
+		return call(engine, ctx, in, opts...)
+	})
 }
 
-// oldItems replaces the items that a window hides.
-func (w *Wrapper) oldItems(table *string, items []map[string]types.AttributeValue) []map[string]types.AttributeValue {
+// oldItems replaces the items that a window hides, and counts what is left.
+func (w *Wrapper) oldItems(table *string, items []map[string]types.AttributeValue,
+) ([]map[string]types.AttributeValue, int32) {
 	shown := make([]map[string]types.AttributeValue, 0, len(items))
 	for _, item := range items {
 		old, ok := w.windows.oldItem(table, w.windows.keyOf(table, item))
@@ -198,7 +207,7 @@ func (w *Wrapper) oldItems(table *string, items []map[string]types.AttributeValu
 			shown = append(shown, item)
 		}
 	}
-	return shown
+	return shown, int32(len(shown))
 }
 
 // batch refuses the statements a fault or a window refuses, executes the

@@ -38,7 +38,7 @@ func do[In, Out any](ctx context.Context, w *Wrapper, op string, in *In, s send[
 	if err != nil {
 		return nil, opError(op, err)
 	}
-	if f.trivial() && w.cfg.Latency == 0 && !w.paused() && !w.isCut() {
+	if f.Kind == Passed && w.cfg.Latency == 0 && !w.paused() && !w.isCut() {
 		return s(ctx, in, f)
 	}
 
@@ -169,7 +169,7 @@ func (e *envelope[In, Out]) latencies() (there, back time.Duration) {
 	if e.w.cfg.Latency == 0 {
 		return there, 0
 	}
-	r := draws(e.w.cfg.Seed, e.call, "latency")
+	r := e.call.Rand(e.w.cfg.Seed, "latency")
 	return there + UpTo(r, e.w.cfg.Latency), UpTo(r, e.w.cfg.Latency)
 }
 

@@ -14,17 +14,17 @@ func clone[T any](in *T) *T {
 
 func deep(v reflect.Value) reflect.Value {
 	switch v.Kind() {
-	case reflect.Pointer:
+	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
 		if v.IsNil() {
 			return v
 		}
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
 		p := reflect.New(v.Type().Elem())
 		p.Elem().Set(deep(v.Elem()))
 		return p
 	case reflect.Interface:
-		if v.IsNil() {
-			return v
-		}
 		return deep(v.Elem())
 	case reflect.Struct:
 		c := reflect.New(v.Type()).Elem()
@@ -36,18 +36,12 @@ func deep(v reflect.Value) reflect.Value {
 		}
 		return c
 	case reflect.Slice:
-		if v.IsNil() {
-			return v
-		}
 		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 		for i := range v.Len() {
 			c.Index(i).Set(deep(v.Index(i)))
 		}
 		return c
 	case reflect.Map:
-		if v.IsNil() {
-			return v
-		}
 		c := reflect.MakeMapWithSize(v.Type(), v.Len())
 		for it := v.MapRange(); it.Next(); {
 			c.SetMapIndex(it.Key(), deep(it.Value()))

@@ -96,25 +96,15 @@ const ongoing = "Transaction is ongoing for the item"
 
 const notAuthorized = "User: arn:aws:iam::123456789012:user/faults is not authorized to perform this"
 
-// deniedError is untyped: the SDK knows no such exception of DynamoDB's.
-func deniedError(op string) error {
-	return httpError(op, http.StatusBadRequest, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: notAuthorized})
-}
-
-// tooLargeError has no type and no name: the SDK calls so what it cannot read.
-func tooLargeError(op string) error {
-	return httpError(op, http.StatusRequestEntityTooLarge, &smithy.GenericAPIError{Code: "UnknownError", Message: "UnknownError"})
-}
-
 // refusal is the answer to a call of n actions that a fault refuses.
 func refusal(op string, f Fault, n int) error {
 	switch f.Kind {
 	case Throttled:
 		return throttledError(op, f.How, n, f.At)
-	case Denied:
-		return deniedError(op)
-	case TooLarge:
-		return tooLargeError(op)
+	case Denied: // untyped: the SDK knows no such exception of DynamoDB's
+		return httpError(op, http.StatusBadRequest, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: notAuthorized})
+	case TooLarge: // no type and no name: the SDK calls so what it cannot read
+		return httpError(op, http.StatusRequestEntityTooLarge, &smithy.GenericAPIError{Code: "UnknownError", Message: "UnknownError"})
 	default:
 		return conflictError(op, n, f.At)
 	}

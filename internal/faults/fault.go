@@ -84,7 +84,6 @@ const (
 	RequestLimit                        // RequestLimitExceeded
 	InReasons                           // a cancelled transaction's reasons, a statement's error: ThrottlingError
 	ProvisionedReason                   // the same: ProvisionedThroughputExceeded
-	lastThrottling    = ProvisionedReason
 )
 
 // Fault is what happens to one call. Make one with the functions below.
@@ -166,9 +165,6 @@ func (f Fault) WithWindow(d time.Duration, rows ...int) Fault {
 	f.WindowFor, f.WindowRows = d, rows
 	return f
 }
-
-// trivial faults need no envelope.
-func (f Fault) trivial() bool { return f.Kind == Passed }
 
 // lasting faults go on after the caller was answered.
 func (f Fault) lasting() bool {

@@ -9,11 +9,9 @@
 // the tables and not of who looks.
 //
 // What happens to a call is decided by a [Script]: a function of the call. A
-// test that wants exactly one fault writes the script; a simulation leaves it
-// out and gets the seeded schedule, in which every draw is a function of the
-// seed, of who calls, about which row, and of how many such calls they made
-// before. One seed therefore replays exactly, whatever order the callers arrive
-// in.
+// script that draws does so by [Call.Rand], which depends on the seed, on who
+// calls, about which row, and on how many such calls they made before. One seed
+// therefore replays exactly, whatever order the callers arrive in.
 //
 // Nothing here holds a lock across a sleep or a call, and every goroutine ends
 // by itself, so it all runs under testing/synctest.
@@ -41,16 +39,8 @@ var ErrCrashed = errors.New("this process has crashed")
 type Config struct {
 	// Who names the owner; draws depend on it.
 	Who string
-	// Seed of the schedule and of latencies.
+	// Seed of latencies and of request tokens.
 	Seed uint64
-	// Rates of the seeded schedule; unused when there is a Script.
-	Rates Rates
-	// MaxDelay bounds how much later a late or second delivery is executed in
-	// the seeded schedule. Default 2 s.
-	MaxDelay time.Duration
-	// MaxWindow bounds how long a decided transaction stays half visible in the
-	// seeded schedule. Default 1 s.
-	MaxWindow time.Duration
 	// Latency bounds how long a request and how long an answer travels. Each
 	// draw is to the nanosecond, so under virtual time hardly two things happen
 	// at the same instant and a seed replays. Default 0: no time at all.
@@ -63,23 +53,8 @@ type Config struct {
 	// Windows is shared by all owners of the same tables. Without it, no
 	// Window can be opened.
 	Windows *Windows
-	// Script decides instead of the seeded schedule.
+	// Script decides what happens to a call. Without one, nothing does.
 	Script Script
-	// OnCall, if set, is told of every call and what was decided for it.
-	OnCall func(Call, Fault)
-}
-
-func (c Config) validate() error {
-	if c.MaxDelay < 0 || c.MaxWindow < 0 || c.Latency < 0 {
-		return errors.New("faults: a negative duration")
-	}
-	if c.Script != nil && c.Rates != (Rates{}) {
-		return errors.New("faults: both a Script and Rates")
-	}
-	if c.Rates.Window > 0 && c.Windows == nil {
-		return errors.New("faults: a rate of windows needs Windows")
-	}
-	return c.Rates.validate()
 }
 
 // Wrapper is one owner's way to the engine. It has the methods of
@@ -100,8 +75,8 @@ type Wrapper struct {
 	cut    bool
 	gate   chan struct{} // not nil while paused; closed by Resume
 	died   bool
-	flying int           // requests under way
-	landed chan struct{} // not nil while somebody waits for flying to be 0
+	flying int       // requests under way
+	landed sync.Cond // flying is 0
 }
 
 type callerOp struct{ who, op string }
@@ -111,20 +86,13 @@ type callerRow struct {
 	first string
 }
 
-// Wrap returns a Wrapper of the engine. A Config that contradicts itself
-// panics: only tests write one.
+// Wrap returns a Wrapper of the engine.
 func Wrap(engine lockset.DynamoDB, cfg Config) *Wrapper {
-	if err := cfg.validate(); err != nil {
-		panic(err)
-	}
-	if cfg.MaxDelay == 0 {
-		cfg.MaxDelay = 2 * time.Second
-	}
-	if cfg.MaxWindow == 0 {
-		cfg.MaxWindow = time.Second
+	if cfg.Latency < 0 {
+		panic("faults: a negative Latency")
 	}
 	if cfg.Script == nil {
-		cfg.Script = schedule(cfg)
+		cfg.Script = func(Call) Fault { return Pass() }
 	}
 	w := &Wrapper{
 		DynamoDB: engine,
@@ -138,6 +106,7 @@ func Wrap(engine lockset.DynamoDB, cfg Config) *Wrapper {
 	if w.windows == nil {
 		w.windows = NewWindows(nil)
 	}
+	w.landed.L = &w.mu
 	return w
 }
 
@@ -189,16 +158,10 @@ func (w *Wrapper) Dead() <-chan struct{} { return w.dead }
 // no second delivery. A paused owner must be resumed or crash first.
 func (w *Wrapper) Wait() {
 	w.mu.Lock()
-	if w.flying == 0 {
-		w.mu.Unlock()
-		return
+	defer w.mu.Unlock()
+	if w.flying > 0 {
+		w.landed.Wait()
 	}
-	if w.landed == nil {
-		w.landed = make(chan struct{})
-	}
-	landed := w.landed
-	w.mu.Unlock()
-	<-landed
 }
 
 // fly runs a request's way.
@@ -221,9 +184,8 @@ func (w *Wrapper) takeOff() {
 func (w *Wrapper) land() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.flying--; w.flying == 0 && w.landed != nil {
-		close(w.landed)
-		w.landed = nil
+	if w.flying--; w.flying == 0 {
+		w.landed.Broadcast()
 	}
 }
 
@@ -275,33 +237,17 @@ func (w *Wrapper) begin(ctx context.Context, op string, in any) (Call, error) {
 // first names the row that a call is about, the first of several; for a batch,
 // its first statement. Calls without a row are all about nothing.
 func (w *Wrapper) first(in any) string {
-	switch in := in.(type) {
-	case *dynamodb.GetItemInput:
-		return w.windows.row(in.TableName, in.Key)
-	case *dynamodb.UpdateItemInput:
-		return w.windows.row(in.TableName, in.Key)
-	case *dynamodb.DeleteItemInput:
-		return w.windows.row(in.TableName, in.Key)
-	case *dynamodb.TransactGetItemsInput:
-		if len(in.TransactItems) > 0 && in.TransactItems[0].Get != nil {
-			return w.windows.row(in.TransactItems[0].Get.TableName, in.TransactItems[0].Get.Key)
-		}
-	case *dynamodb.TransactWriteItemsInput:
-		if len(in.TransactItems) > 0 && in.TransactItems[0].Put == nil {
-			if get := w.windows.getOf(in.TransactItems[0]); get != nil {
-				return w.windows.row(get.TableName, get.Key)
+	if batch, ok := in.(*dynamodb.BatchExecuteStatementInput); ok && len(batch.Statements) > 0 {
+		text := aws.ToString(batch.Statements[0].Statement)
+		for _, p := range batch.Statements[0].Parameters {
+			if s, ok := p.(*types.AttributeValueMemberS); ok {
+				text += "\x00" + s.Value
 			}
 		}
-	case *dynamodb.BatchExecuteStatementInput:
-		if len(in.Statements) > 0 {
-			text := aws.ToString(in.Statements[0].Statement)
-			for _, p := range in.Statements[0].Parameters {
-				if s, ok := p.(*types.AttributeValueMemberS); ok {
-					text += "\x00" + s.Value
-				}
-			}
-			return text
-		}
+		return text
+	}
+	if all := parts(in); len(all) > 0 && all[0].action != opPut {
+		return w.windows.row(all[0].table, all[0].item)
 	}
 	return ""
 }
@@ -316,9 +262,6 @@ func (w *Wrapper) decide(c Call) (Fault, error) {
 		return f, fmt.Errorf("faults: call %d of %s by %q: %w", c.N, c.Op, c.Who, err)
 	}
 	w.count(f.Kind)
-	if w.cfg.OnCall != nil {
-		w.cfg.OnCall(c, f)
-	}
 	return f, nil
 }
 

@@ -4,8 +4,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
-	"unicode"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -28,15 +30,11 @@ func fillToken(in any, seed uint64, c Call) {
 		return
 	}
 	var b [16]byte
-	r := draws(seed, c, "token")
+	r := c.Rand(seed, "token")
 	for i := range b {
 		b[i] = byte(r.Uint32())
 	}
 	tx.ClientRequestToken = aws.String(hex.EncodeToString(b[:]))
-}
-
-func deepItem(item map[string]types.AttributeValue) map[string]types.AttributeValue {
-	return *clone(&item)
 }
 
 // project picks top-level attributes, which is all that a lock row's readers
@@ -116,46 +114,23 @@ func partiqlTable(words []string) (string, error) {
 	return "", errors.New("faults: only UPDATE and DELETE FROM are understood in a batch")
 }
 
-// partiqlWords splits a statement into names, literals and single signs;
-// quoted ones keep their quotes.
+// partiqlWord is a name, a literal or a single sign; quoted ones keep their quotes, and a doubled
+// quote is part of them.
+var partiqlWord = regexp.MustCompile(`"(?:[^"]|"")*"|'(?:[^']|'')*'|[\pL\p{Nd}_-]+|\S`)
+
+// wordsOf remembers the words of statements, which are few: their values are parameters.
+var wordsOf sync.Map
+
 func partiqlWords(statement string) ([]string, error) {
-	var words []string
-	for rest := strings.TrimSpace(statement); rest != ""; rest = strings.TrimSpace(rest) {
-		n := 1
-		switch c := rest[0]; {
-		case c == '"' || c == '\'':
-			end, err := closingQuote(rest)
-			if err != nil {
-				return nil, err
-			}
-			n = end
-		case isWord(rune(c)):
-			if n = strings.IndexFunc(rest, func(r rune) bool { return !isWord(r) }); n < 0 {
-				n = len(rest)
-			}
-		}
-		words, rest = append(words, rest[:n]), rest[n:]
+	if words, known := wordsOf.Load(statement); known {
+		return words.([]string), nil
 	}
+	words := partiqlWord.FindAllString(statement, -1)
+	if slices.Contains(words, `"`) || slices.Contains(words, "'") {
+		return nil, fmt.Errorf("faults: no closing quote in %q", statement)
+	}
+	wordsOf.Store(statement, words)
 	return words, nil
-}
-
-// closingQuote returns where a quoted word ends; a doubled quote is part of it.
-func closingQuote(s string) (int, error) {
-	for i := 1; i < len(s); i++ {
-		if s[i] != s[0] {
-			continue
-		}
-		if i+1 < len(s) && s[i+1] == s[0] {
-			i++
-			continue
-		}
-		return i + 1, nil
-	}
-	return 0, fmt.Errorf("faults: no closing quote in %q", s)
-}
-
-func isWord(r rune) bool {
-	return r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
 func unquoted(w string) string {

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,9 +16,70 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var everything = Rates{
-	LoseAnswer: 0.05, LoseRequest: 0.05, DeliverLate: 0.05, Duplicate: 0.05,
-	Throttle: 0.05, Conflict: 0.05, InProgress: 0.05, ServerError: 0.05, Window: 0.2,
+// weather is a Script's: the share of calls to which one of some kinds of faults happens, and by
+// itself the share of transactions that open a window.
+type weather struct {
+	share, windows float64
+	kinds          []Kind
+	delay, window  time.Duration // at most
+}
+
+var everything = weather{
+	share: 0.4, windows: 0.2, delay: 2 * time.Second, window: time.Second,
+	kinds: []Kind{
+		AnswerLost, RequestLost, DeliveredLate, Duplicated, Throttled, Conflicted, ToldInProgress, ServerFailed,
+	},
+}
+
+// script draws; what makes no sense for an operation lets it pass.
+func (w weather) script(seed uint64) Script {
+	return func(c Call) Fault {
+		r, f := c.Rand(seed, "fault"), Pass()
+		if r.Float64() < w.share {
+			f = w.fault(r, c, w.kinds[r.IntN(len(w.kinds))])
+		}
+		if c.Op == opTransactWrite && r.Float64() < w.windows {
+			f = f.WithWindow(UpTo(r, w.window), Some(r, c.Actions)...)
+		}
+		if f.validFor(c) != nil {
+			return Pass()
+		}
+		return f
+	}
+}
+
+func (w weather) fault(r *rand.Rand, c Call, k Kind) Fault {
+	f := Fault{Kind: k}
+	switch k {
+	case AnswerLost:
+		f.Look = Look(r.IntN(3))
+	case RequestLost:
+		f.Look = Look(r.IntN(2))
+	case DeliveredLate:
+		f.Delay, f.Look = UpTo(r, w.delay), Look(r.IntN(2))
+	case Duplicated, ToldInProgress:
+		f.Delay = UpTo(r, w.delay)
+	case ServerFailed:
+		f.Executed = r.IntN(2) == 0
+	case Throttled:
+		f.How = Throttling(r.IntN(int(ProvisionedReason) + 1))
+		if c.Actions == 0 { // no reasons to carry it
+			f.How %= InReasons
+		}
+	}
+	if c.Actions > 0 && (k == Throttled || k == Conflicted) {
+		f.At = Some(r, c.Actions)
+	}
+	return f
+}
+
+// telling tells of every call and what was decided for it.
+func (s Script) telling(tell func(Call, Fault)) Script {
+	return func(c Call) Fault {
+		f := s(c)
+		tell(c, f)
+		return f
+	}
 }
 
 // run lets several owners with several units each work against one engine and
@@ -38,9 +98,8 @@ func run(seed uint64, atOnce bool) (history []string, counts map[Kind]int) {
 	wrappers := make([]*Wrapper, 3)
 	for i := range wrappers {
 		w := e.wrap(Config{
-			Who: fmt.Sprint("owner ", i), Seed: seed, Rates: everything, Windows: windows,
-			Latency: 10 * time.Millisecond,
-			OnCall:  func(c Call, f Fault) { note("%s %s %d %v", c.Who, c.Op, c.N, f) },
+			Who: fmt.Sprint("owner ", i), Seed: seed, Windows: windows, Latency: 10 * time.Millisecond,
+			Script: everything.script(seed).telling(func(c Call, f Fault) { note("%s %s %d %v", c.Who, c.Op, c.N, f) }),
 		})
 		wrappers[i] = w
 		for unit := range 2 {
@@ -108,12 +167,11 @@ func TestOneSeedReplays(t *testing.T) {
 func TestDrawsDoNotDependOnArrival(t *testing.T) {
 	plan := func(interleave bool) []Fault {
 		var got []Fault
-		w := Wrap(newEngine(), Config{Who: "o", Seed: 7, Rates: everything, Windows: NewWindows(nil),
-			OnCall: func(c Call, f Fault) {
-				if c.Who == "o/mine" && c.Op == opUpdate {
-					got = append(got, f)
-				}
-			}})
+		w := Wrap(newEngine(), Config{Who: "o", Script: everything.script(7).telling(func(c Call, f Fault) {
+			if c.Who == "o/mine" && c.Op == opUpdate {
+				got = append(got, f)
+			}
+		})})
 		ctx := t.Context()
 		for range 200 {
 			if interleave {
@@ -131,41 +189,17 @@ func TestDrawsDoNotDependOnArrival(t *testing.T) {
 	require.Equal(t, plan(false), plan(true))
 }
 
-func TestRatesAreKept(t *testing.T) {
-	cfg := Config{Seed: 3, Rates: everything, MaxDelay: time.Second, MaxWindow: time.Second}
-	script, counts, windows := schedule(cfg), map[Kind]int{}, 0
-	const n = 20000
-	for i := range n {
-		f := script(Call{Op: opTransactWrite, turn: i, Who: "w", Actions: 3})
-		counts[f.Kind]++
-		if f.WindowFor > 0 {
-			windows++
-			require.True(t, len(f.WindowRows) > 0 && slices.IsSorted(f.WindowRows))
-			require.LessOrEqual(t, f.WindowFor, time.Second)
-		}
-	}
-	require.Len(t, counts, 9)
-	for k, got := range counts {
-		want := 0.05 * n
-		if k == Passed {
-			want = 0.6 * n
-		}
-		require.Less(t, math.Abs(float64(got)-want), 5*math.Sqrt(want), k)
-	}
-	require.Less(t, math.Abs(float64(windows)-0.2*n), 5*math.Sqrt(0.2*n))
-}
-
 // Calls that an owner sends at a time, about different rows, are drawn for each
 // by itself: which of them comes first changes nothing.
 func TestDrawsDoNotDependOnWhoComesFirst(t *testing.T) {
 	drawn := func(order ...string) map[string][]Kind {
 		kinds := map[string][]Kind{}
 		w := Wrap(newEngine(), Config{
-			Who: "o", Seed: 7, Rates: Rates{Throttle: 0.3, Conflict: 0.3},
-			OnCall: func(c Call, f Fault) {
+			Who: "o",
+			Script: weather{share: 0.6, kinds: []Kind{Throttled, Conflicted}}.script(7).telling(func(c Call, f Fault) {
 				key := c.Input.(*dynamodb.UpdateItemInput).Key["key"].(*types.AttributeValueMemberS).Value
 				kinds[key] = append(kinds[key], f.Kind)
-			},
+			}),
 		})
 		for _, key := range order {
 			_, _ = w.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{

@@ -91,6 +91,23 @@ func (s *Windows) keyOf(table *string, item map[string]types.AttributeValue) map
 	return key
 }
 
+// key is that of a part's row.
+func (s *Windows) key(p part) map[string]types.AttributeValue {
+	if p.action == opPut {
+		return s.keyOf(p.table, p.item)
+	}
+	return p.item
+}
+
+// rows names the rows of a request's parts.
+func (s *Windows) rows(of []part) []string {
+	rows := make([]string, len(of))
+	for i, p := range of {
+		rows[i] = s.row(p.table, s.key(p))
+	}
+	return rows
+}
+
 // at returns the window open on a row. The lock is held.
 func (s *Windows) at(row string) *window {
 	win := s.open[row]
@@ -113,7 +130,8 @@ func (s *Windows) oldItem(table *string, key map[string]types.AttributeValue) (m
 	if win == nil || win.old == nil {
 		return nil, false
 	}
-	return deepItem(win.old[row]), true
+	old := win.old[row]
+	return *clone(&old), true
 }
 
 // blocked returns the positions of the rows on which windows are open.
@@ -190,13 +208,6 @@ func (s *Windows) reserve(rows []string, token string) *window {
 	return win
 }
 
-// show gives the window the items it shows.
-func (s *Windows) show(win *window, old map[string]map[string]types.AttributeValue) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	win.old = old
-}
-
 // close ends the window after d; now, if d is 0.
 func (s *Windows) close(win *window, d time.Duration) {
 	s.mu.Lock()
@@ -215,14 +226,8 @@ func (s *Windows) underWay(token string, by int) {
 
 // transactWrite executes a transaction, and opens a window if the fault asks.
 func (w *Wrapper) transactWrite(ctx context.Context, in *dynamodb.TransactWriteItemsInput, f Fault, opts []options) (*dynamodb.TransactWriteItemsOutput, error) {
-	s := w.windows
-	gets := make([]*types.Get, len(in.TransactItems))
-	rows := make([]string, len(in.TransactItems))
-	for i, item := range in.TransactItems {
-		if gets[i] = s.getOf(item); gets[i] != nil {
-			rows[i] = s.row(gets[i].TableName, gets[i].Key)
-		}
-	}
+	s, of := w.windows, parts(in)
+	rows := s.rows(of)
 	token := aws.ToString(in.ClientRequestToken)
 	at, underWay := s.enter(rows, token)
 	if underWay {
@@ -238,7 +243,7 @@ func (w *Wrapper) transactWrite(ctx context.Context, in *dynamodb.TransactWriteI
 		return w.DynamoDB.TransactWriteItems(ctx, in, opts...)
 	}
 
-	win, err := w.prepare(ctx, gets, rows, f.WindowRows, token, opts)
+	win, err := w.prepare(ctx, of, rows, f.WindowRows, token, opts)
 	if err != nil {
 		return nil, opError(opTransactWrite, err)
 	}
@@ -257,7 +262,7 @@ func (w *Wrapper) transactWrite(ctx context.Context, in *dynamodb.TransactWriteI
 
 // prepare reserves the rows and reads what they will go on showing. Without a
 // window and without an error, the rows were somebody else's.
-func (w *Wrapper) prepare(ctx context.Context, gets []*types.Get, rows []string, at []int, token string, opts []options) (*window, error) {
+func (w *Wrapper) prepare(ctx context.Context, of []part, rows []string, at []int, token string, opts []options) (*window, error) {
 	var chosen []string
 	var items []types.TransactGetItem
 	for i, hidden := range positions(len(rows), at) {
@@ -268,7 +273,7 @@ func (w *Wrapper) prepare(ctx context.Context, gets []*types.Get, rows []string,
 			return nil, fmt.Errorf("faults: action %d has no key known to Windows", i)
 		}
 		chosen = append(chosen, rows[i])
-		items = append(items, types.TransactGetItem{Get: gets[i]})
+		items = append(items, types.TransactGetItem{Get: &types.Get{TableName: of[i].table, Key: w.windows.key(of[i])}})
 	}
 	win := w.windows.reserve(chosen, token)
 	if win == nil {
@@ -282,23 +287,10 @@ func (w *Wrapper) prepare(ctx context.Context, gets []*types.Get, rows []string,
 	}
 	old := make(map[string]map[string]types.AttributeValue, len(chosen))
 	for i, row := range chosen {
-		old[row] = deepItem(out.Responses[i].Item)
+		old[row] = *clone(&out.Responses[i].Item)
 	}
-	w.windows.show(win, old)
+	w.windows.mu.Lock()
+	defer w.windows.mu.Unlock()
+	win.old = old
 	return win, nil
-}
-
-// getOf reads the row an action is about.
-func (s *Windows) getOf(item types.TransactWriteItem) *types.Get {
-	switch {
-	case item.Update != nil:
-		return &types.Get{TableName: item.Update.TableName, Key: item.Update.Key}
-	case item.Delete != nil:
-		return &types.Get{TableName: item.Delete.TableName, Key: item.Delete.Key}
-	case item.ConditionCheck != nil:
-		return &types.Get{TableName: item.ConditionCheck.TableName, Key: item.ConditionCheck.Key}
-	case item.Put != nil:
-		return &types.Get{TableName: item.Put.TableName, Key: s.keyOf(item.Put.TableName, item.Put.Item)}
-	}
-	return nil
 }

@@ -380,7 +380,8 @@ func observe(t *testing.T, wrappers []*Wrapper, rounds int, pause time.Duration)
 }
 
 func TestWhatMayBeSeen(t *testing.T) {
-	torn := 0
+	torn, weather := 0, everything
+	weather.delay, weather.window = 100*time.Millisecond, 20*time.Millisecond
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
 			db := memdynamo.New(memdynamo.Config{})
@@ -388,8 +389,8 @@ func TestWhatMayBeSeen(t *testing.T) {
 			var wrappers []*Wrapper
 			for i := range 3 {
 				wrappers = append(wrappers, Wrap(db, Config{
-					Who: fmt.Sprint(i), Seed: seed, Rates: everything, Windows: windows,
-					MaxDelay: 100 * time.Millisecond, MaxWindow: 20 * time.Millisecond, Latency: time.Millisecond,
+					Who: fmt.Sprint(i), Seed: seed, Script: weather.script(seed), Windows: windows,
+					Latency: time.Millisecond,
 				}))
 			}
 			torn += observe(t, wrappers, 50, 0)
@@ -411,11 +412,14 @@ func TestWhatMayBeSeen(t *testing.T) {
 func TestWhatMayBeSeenForReal(t *testing.T) {
 	db := memdynamo.New(memdynamo.Config{Latency: func() time.Duration { return 20 * time.Microsecond }})
 	windows := table(t, db)
+	weather := weather{
+		share: 0.15, windows: 0.5, delay: 2 * time.Millisecond, window: time.Millisecond,
+		kinds: []Kind{Duplicated, Duplicated, DeliveredLate},
+	}
 	var wrappers []*Wrapper
 	for i := range 4 {
 		wrappers = append(wrappers, Wrap(db, Config{
-			Who: fmt.Sprint(i), Rates: Rates{Window: 0.5, Duplicate: 0.1, DeliverLate: 0.05}, Windows: windows,
-			MaxDelay: 2 * time.Millisecond, MaxWindow: time.Millisecond,
+			Who: fmt.Sprint(i), Script: weather.script(0), Windows: windows,
 		}))
 	}
 	require.Positive(t, observe(t, wrappers, 200, 100*time.Microsecond))

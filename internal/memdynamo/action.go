@@ -1,7 +1,9 @@
 package memdynamo
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -16,8 +18,8 @@ const (
 )
 
 // action is one write, whichever call it came by: alone, in a transaction, in
-// a batch, as a statement. It is prepared without the mutex and without
-// looking at any table.
+// a batch, as a statement; or, as a check without a condition, the reading of
+// an item. It is prepared without the mutex and without looking at any table.
 type action struct {
 	verb   verb
 	table  string
@@ -25,12 +27,12 @@ type action struct {
 	size   int    // of a put's item
 	cond   *bound
 	update *bound
+	proj   *bound // of the reading of an item
 
-	mustExist  bool // PartiQL's UPDATE
-	mustBeNew  bool // PartiQL's INSERT
-	absentOK   bool // PartiQL's DELETE: no item, no condition
-	wantOld    bool // ReturnValuesOnConditionCheckFailure
-	wantReturn types.ReturnValue
+	mustExist bool // PartiQL's UPDATE
+	mustBeNew bool // PartiQL's INSERT
+	absentOK  bool // PartiQL's DELETE: no item, no condition
+	wantOld   bool // ReturnValuesOnConditionCheckFailure
 
 	// where, what was there, what will be: filled in under the mutex.
 	t        *table
@@ -44,55 +46,84 @@ var (
 	errDuplicate = errors.New("Duplicate primary key exists in table")
 )
 
-// expressions is what all writes have in common in their inputs.
-type expressions struct {
+// request is a write as inputs have it.
+type request struct {
+	verb      verb
+	table     *string
+	item      map[string]types.AttributeValue // a put's; the key of any other
 	names     map[string]string
 	values    map[string]types.AttributeValue
 	cond      *string
 	update    *string
 	onFailure types.ReturnValuesOnConditionCheckFailure
+	returns   types.ReturnValue
 }
 
-// prepare fills an action's expressions.
-func (db *DB) prepare(a *action, x expressions) error {
-	if err := oneOf(x.onFailure, "returnValuesOnConditionCheckFailure",
-		types.ReturnValuesOnConditionCheckFailureAllOld, types.ReturnValuesOnConditionCheckFailureNone); err != nil {
-		return err
+// prepare makes an action of a request.
+func (db *DB) prepare(in request) (a action, err error) {
+	if err := a.decode(in.verb, *in.table, in.item); err != nil {
+		return a, err
 	}
-	a.wantOld = x.onFailure == types.ReturnValuesOnConditionCheckFailureAllOld
-	b, err := db.cache.binder(x.names, x.values)
+	if err := cmp.Or(checkReturns(in.verb, in.returns), a.setOnFailure(in.onFailure)); err != nil {
+		return a, err
+	}
+	b, err := db.cache.binder(in.names, in.values)
 	if err != nil {
-		return err
+		return a, err
 	}
-	if a.update, err = b.bind(updateExpr, x.update); err != nil {
-		return err
+	if a.update, err = b.bind(updateExpr, in.update); err != nil {
+		return a, err
 	}
-	if a.cond, err = b.bind(condExpr, x.cond); err != nil {
-		return err
+	if a.cond, err = b.bind(condExpr, in.cond); err != nil {
+		return a, err
 	}
 	without := "ConditionExpression is null"
 	if a.verb == verbUpdate {
 		without = "UpdateExpression and ConditionExpression are null"
 	}
-	return b.done(without)
+	return a, b.done(without)
 }
 
-// put, keyed: begin an action with its item, with its key.
-func (a *action) put(table string, in map[string]types.AttributeValue) (err error) {
-	a.verb, a.table = verbPut, table
-	if a.attrs, err = decodeItem(in); err != nil {
+// decode begins an action with a put's item, or with the key of any other.
+func (a *action) decode(v verb, table string, in map[string]types.AttributeValue) (err error) {
+	a.verb, a.table = v, table
+	if a.attrs, err = decodeItem(in); err != nil || v != verbPut {
 		return err
 	}
+	return a.weigh()
+}
+
+// weigh takes the size of a put's item and refuses one that is too large.
+func (a *action) weigh() error {
 	if a.size = attrsSize(a.attrs); a.size > maxItem {
 		return validation(itemTooLarge)
 	}
 	return nil
 }
 
-func (a *action) keyed(v verb, table string, in map[string]types.AttributeValue) (err error) {
-	a.verb, a.table = v, table
-	a.attrs, err = decodeItem(in)
-	return err
+// checkReturns checks ReturnValues: only an update can return more than what was there.
+func checkReturns(v verb, what types.ReturnValue) error {
+	if v == verbUpdate {
+		return oneOf(what, "returnValues", types.ReturnValueNone, types.ReturnValueAllOld,
+			types.ReturnValueUpdatedOld, types.ReturnValueAllNew, types.ReturnValueUpdatedNew)
+	}
+	switch what {
+	case types.ReturnValueAllNew, types.ReturnValueUpdatedNew, types.ReturnValueUpdatedOld:
+		return validation("ReturnValues can only be ALL_OLD or NONE")
+	}
+	return oneOf(what, "returnValues", types.ReturnValueAllOld, types.ReturnValueNone)
+}
+
+func (a *action) setOnFailure(what types.ReturnValuesOnConditionCheckFailure) error {
+	a.wantOld = what == types.ReturnValuesOnConditionCheckFailureAllOld
+	return oneOf(what, "returnValuesOnConditionCheckFailure",
+		types.ReturnValuesOnConditionCheckFailureAllOld, types.ReturnValuesOnConditionCheckFailureNone)
+}
+
+// find is locate for an action by itself.
+func (db *DB) find(a *action) error {
+	mismatch, bad := db.locate(a)
+	return cmp.Or(bad, mismatch)
 }
 
 // locate finds an action's table and key. The first error is one of the
@@ -112,11 +143,11 @@ func (db *DB) locate(a *action) (mismatch, bad error) {
 		a.key, mismatch, bad = a.t.exactKey(a.attrs)
 	}
 	if mismatch == nil && bad == nil && a.update != nil {
-		a.update.update.each(func(p path) {
-			if name := p[0].resolve(a.update.names); mismatch == nil && a.t.isKey(name) {
-				mismatch = validation(invalidParameter+"Cannot update attribute %s. This attribute is part of the key", name)
+		for _, x := range a.update.update {
+			if name := x.p[0].resolve(a.update.names); a.t.isKey(name) {
+				return validation(invalidParameter+"Cannot update attribute %s. This attribute is part of the key", name), nil
 			}
-		})
+		}
 	}
 	return mismatch, bad
 }
@@ -162,7 +193,7 @@ func (a *action) evaluateUpdate() error {
 	}
 	mismatch, bad := a.t.checkKeys(attrs, true)
 	if a.bad = bad; mismatch != nil || bad != nil {
-		return firstError(bad, mismatch)
+		return cmp.Or(bad, mismatch)
 	}
 	a.new = newItem(attrs)
 	if a.new.size > maxItem {
@@ -176,9 +207,8 @@ func (a *action) evaluateUpdate() error {
 
 // deepened reports whether an update can nest values deeper than its operands
 // or the old item did: whether it writes below the top level.
-func (b *bound) deepened() (deeper bool) {
-	b.update.each(func(p path) { deeper = deeper || len(p) > 1 })
-	return deeper
+func (b *bound) deepened() bool {
+	return slices.ContainsFunc(b.update, func(a assignment) bool { return len(a.p) > 1 })
 }
 
 // nesting is how many lists and maps are inside each other in a value.

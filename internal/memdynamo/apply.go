@@ -30,7 +30,7 @@ func (b *bound) updated(it *item) ([]attr, error) {
 	if it != nil {
 		old = it.attrs
 	}
-	c := &change{b: b, attrs: append(make([]attr, 0, len(old)+len(writes)), old...)}
+	c := &change{b: b, attrs: append(make(mapValue, 0, len(old)+len(writes)), old...)}
 	for _, w := range writes {
 		if err := c.apply(w); err != nil {
 			return nil, err
@@ -41,34 +41,19 @@ func (b *bound) updated(it *item) ([]attr, error) {
 
 // writes computes what the update does, on the item as it is.
 func (b *bound) writes(it *item) ([]write, error) {
-	u := b.update
 	if !b.reachable(it) {
 		return nil, errPath
 	}
-	out := make([]write, 0, len(u.set)+len(u.remove)+len(u.add)+len(u.del))
-	for i := range u.set {
-		v, err := b.compute(u.set[i].x, it)
-		if err != nil {
+	out := make([]write, len(b.update))
+	for i, a := range b.update {
+		out[i].p = a.p
+		if a.x == nil {
+			continue
+		}
+		var err error
+		if out[i].v, err = b.compute(a.x, it); err != nil {
 			return nil, err
 		}
-		out = append(out, write{u.set[i].p, v})
-	}
-	for _, p := range u.remove {
-		out = append(out, write{p, nil})
-	}
-	for i := range u.add {
-		v, err := add(b.at(u.add[i].p, it), b.slots[u.add[i].x.(valueOperand).slot])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, write{u.add[i].p, v})
-	}
-	for i := range u.del {
-		v, err := remove(b.at(u.del[i].p, it), b.slots[u.del[i].x.(valueOperand).slot])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, write{u.del[i].p, v})
 	}
 	return out, nil
 }
@@ -76,104 +61,80 @@ func (b *bound) writes(it *item) ([]write, error) {
 // reachable reports whether what the update writes into is there: a map where
 // a path ends in a name, a list where it ends in an index.
 func (b *bound) reachable(it *item) bool {
-	ok := true
-	b.update.each(func(p path) {
-		if n := len(p) - 1; n > 0 && ok {
-			switch b.at(p[:n], it).(type) {
-			case mapValue:
-				ok = p[n].index < 0
-			case listValue:
-				ok = p[n].index >= 0
-			default:
-				ok = false
-			}
+	for _, a := range b.update {
+		n := len(a.p) - 1
+		if n == 0 {
+			continue
 		}
-	})
-	return ok
+		parent := b.at(a.p[:n], it)
+		_, isMap := parent.(mapValue)
+		_, isList := parent.(listValue)
+		if !isMap && !isList || isMap != (a.p[n].index < 0) {
+			return false
+		}
+	}
+	return true
 }
 
-// compute is the value of a SET's right side.
+// compute is the value of what an update computes; nil where the last element
+// of a set went.
 func (b *bound) compute(x operand, it *item) (value, error) {
 	switch x := x.(type) {
-	case valueOperand:
-		return b.slots[x.slot], nil
-	case pathOperand:
-		if v := b.at(x.p, it); v != nil {
+	case slot:
+		return b.slots[x], nil
+	case path:
+		if v := b.at(x, it); v != nil {
 			return v, nil
 		}
 		return nil, errNoAttribute
-	case defaultOperand:
-		// The default must have a value even where it is not needed.
-		other, err := b.compute(x.x, it)
-		if err != nil {
+	}
+	c := x.(call)
+	var l value
+	switch c.function {
+	case "+", "-", "list_append":
+		var err error
+		if l, err = b.compute(c.args[0], it); err != nil {
 			return nil, err
 		}
-		if v := b.at(x.p, it); v != nil {
-			return v, nil
-		}
-		return other, nil
-	case arithOperand:
-		return b.sum(x, it)
-	case appendOperand:
-		return b.appended(x, it)
-	case setOpOperand:
-		return b.setOp(x, it)
+	default: // of a path, which may lead nowhere
+		l = b.at(c.args[0].(path), it)
 	}
-	return nil, errOperand // not reached: the grammar has no others here
+	// A default, too, must have a value even where it is not needed.
+	r, err := b.compute(c.args[1], it)
+	if err != nil {
+		return nil, err
+	}
+	switch c.function {
+	case "if_not_exists":
+		if l != nil {
+			return l, nil
+		}
+		return r, nil
+	case "list_append":
+		ll, ok1 := l.(listValue)
+		rl, ok2 := r.(listValue)
+		if !ok1 || !ok2 {
+			return nil, errOperand
+		}
+		return slices.Concat(ll, rl), nil
+	case "DELETE", "set_delete":
+		return remove(l, r)
+	case "ADD", "set_add":
+		return add(l, r)
+	}
+	return sum(l, r, c.function == "-")
 }
 
-func (b *bound) sum(x arithOperand, it *item) (value, error) {
-	l, err := b.compute(x.l, it)
-	if err != nil {
-		return nil, err
-	}
-	r, err := b.compute(x.r, it)
-	if err != nil {
-		return nil, err
-	}
+func sum(l, r value, minus bool) (value, error) {
 	ln, ok1 := l.(decimal)
 	rn, ok2 := r.(decimal)
 	if !ok1 || !ok2 {
 		return nil, errOperand
 	}
-	if x.minus {
+	if minus {
 		rn = rn.negate()
 	}
-	n, err := ln.add(rn)
-	if err != nil {
-		return nil, err
-	}
-	return n, nil
-}
-
-func (b *bound) appended(x appendOperand, it *item) (value, error) {
-	l, err := b.compute(x.l, it)
-	if err != nil {
-		return nil, err
-	}
-	r, err := b.compute(x.r, it)
-	if err != nil {
-		return nil, err
-	}
-	ll, ok1 := l.(listValue)
-	rl, ok2 := r.(listValue)
-	if !ok1 || !ok2 {
-		return nil, errOperand
-	}
-	return slices.Concat(ll, rl), nil
-}
-
-// setOp is PartiQL's set_add and set_delete; nil where the last element went.
-func (b *bound) setOp(x setOpOperand, it *item) (value, error) {
-	v, err := b.compute(x.x, it)
-	if err != nil {
-		return nil, err
-	}
-	old := b.at(x.p, it)
-	if x.minus {
-		return remove(old, v)
-	}
-	return add(old, v)
+	return ln.add(rn)
 }
 
 // add is ADD's arithmetic: on numbers the sum, on sets the union, on nothing
@@ -182,16 +143,8 @@ func add(old, v value) (value, error) {
 	if old == nil {
 		return v, nil
 	}
-	if n, ok := v.(decimal); ok {
-		m, ok := old.(decimal)
-		if !ok {
-			return nil, errOperand
-		}
-		sum, err := m.add(n)
-		if err != nil {
-			return nil, err
-		}
-		return sum, nil
+	if _, ok := v.(decimal); ok {
+		return sum(old, v, false)
 	}
 	s, ok := union(old, v)
 	if !ok {
@@ -217,45 +170,23 @@ func remove(old, v value) (value, error) {
 // written past its end wait, until everything else is done.
 type change struct {
 	b     *bound
-	attrs []attr // a copy of the item's own, its values shared
+	attrs mapValue // a copy of the item's own, its values shared
 	late  []write
 	holes []path // of lists
 }
 
 func (c *change) apply(w write) error {
-	name := w.p[0].resolve(c.b.names)
-	i, ok := find(c.attrs, name)
-	if len(w.p) == 1 {
-		switch {
-		case w.v != nil && ok:
-			c.attrs[i].value = w.v
-		case w.v != nil:
-			c.attrs = slices.Insert(c.attrs, i, attr{name, w.v})
-		case ok:
-			c.attrs = slices.Delete(c.attrs, i, i+1)
-		}
-		return nil
-	}
-	if !ok {
-		return errPath
-	}
-	return c.edit(w.p[:len(w.p)-1], func(parent value) (value, error) {
-		return c.put(parent, w)
-	})
+	return c.edit(w.p[:len(w.p)-1], func(parent value) (value, error) { return c.put(parent, w) })
 }
 
-// edit replaces what is at a path by what do makes of it, copying the lists
-// and maps on the way there.
+// edit replaces what is at a path by what do makes of it: do may change the
+// list or map that it is given, for those on the way there are copied.
 func (c *change) edit(p path, do func(value) (value, error)) error {
-	i, ok := find(c.attrs, p[0].resolve(c.b.names))
-	if !ok {
-		return errPath
-	}
-	v, err := c.descend(c.attrs[i].value, p[1:], do)
+	v, err := c.descend(c.attrs, p, do)
 	if err != nil {
 		return err
 	}
-	c.attrs[i].value = v
+	c.attrs = v.(mapValue)
 	return nil
 }
 
@@ -264,8 +195,13 @@ func (c *change) descend(v value, p path, do func(value) (value, error)) (value,
 		return do(v)
 	}
 	child := c.b.child(v, &p[0])
-	if child == nil {
+	switch v := child.(type) {
+	case nil:
 		return nil, errPath
+	case mapValue:
+		child = slices.Clone(v)
+	case listValue:
+		child = slices.Clone(v)
 	}
 	child, err := c.descend(child, p[1:], do)
 	if err != nil {
@@ -273,15 +209,12 @@ func (c *change) descend(v value, p path, do func(value) (value, error)) (value,
 	}
 	switch v := v.(type) {
 	case mapValue:
-		out := slices.Clone(v)
-		i, _ := find(out, p[0].resolve(c.b.names))
-		out[i].value = child
-		return out, nil
-	default:
-		out := slices.Clone(v.(listValue))
-		out[p[0].index] = child
-		return out, nil
+		i, _ := find(v, p[0].resolve(c.b.names))
+		v[i].value = child
+	case listValue:
+		v[p[0].index] = child
 	}
+	return v, nil
 }
 
 // put does a write on the list or map it is in.
@@ -295,32 +228,26 @@ func (c *change) put(parent value, w write) (value, error) {
 		name := last.resolve(c.b.names)
 		i, ok := find(parent, name)
 		switch {
-		case w.v == nil && !ok:
-			return parent, nil
-		case w.v == nil:
-			return slices.Delete(slices.Clone(parent), i, i+1), nil
-		case !ok:
-			return slices.Insert(slices.Clone(parent), i, attr{name, w.v}), nil
+		case w.v == nil && ok:
+			parent = slices.Delete(parent, i, i+1)
+		case w.v != nil && ok:
+			parent[i].value = w.v
+		case w.v != nil:
+			parent = slices.Insert(parent, i, attr{name, w.v})
 		}
-		out := slices.Clone(parent)
-		out[i].value = w.v
-		return out, nil
+		return parent, nil
 	case listValue:
-		if last.index < 0 {
+		switch {
+		case last.index < 0:
 			return nil, errPath
-		}
-		if last.index >= len(parent) {
-			if w.v != nil {
-				c.late = append(c.late, w)
+		case last.index < len(parent):
+			if parent[last.index] = w.v; w.v == nil {
+				c.holes = append(c.holes, w.p[:len(w.p)-1])
 			}
-			return parent, nil
+		case w.v != nil:
+			c.late = append(c.late, w)
 		}
-		if w.v == nil {
-			c.holes = append(c.holes, w.p[:len(w.p)-1])
-		}
-		out := slices.Clone(parent)
-		out[last.index] = w.v
-		return out, nil
+		return parent, nil
 	}
 	return nil, errPath
 }
@@ -332,7 +259,7 @@ func (c *change) finish() error {
 	slices.SortStableFunc(c.late, func(a, b write) int { return a.p[len(a.p)-1].index - b.p[len(b.p)-1].index })
 	for _, w := range c.late {
 		err := c.edit(w.p[:len(w.p)-1], func(list value) (value, error) {
-			return append(slices.Clone(list.(listValue)), w.v), nil
+			return append(list.(listValue), w.v), nil
 		})
 		if err != nil {
 			return err
@@ -341,7 +268,7 @@ func (c *change) finish() error {
 	slices.SortStableFunc(c.holes, func(a, b path) int { return len(b) - len(a) })
 	for _, p := range c.holes {
 		err := c.edit(p, func(list value) (value, error) {
-			return slices.DeleteFunc(slices.Clone(list.(listValue)), func(e value) bool { return e == nil }), nil
+			return slices.DeleteFunc(list.(listValue), func(e value) bool { return e == nil }), nil
 		})
 		if err != nil {
 			return err

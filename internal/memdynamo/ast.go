@@ -30,8 +30,8 @@ type expr struct {
 	text   string
 	names  []string // #placeholders by slot
 	values []string // :placeholders by slot
-	cond   node     // condition, key condition or filter
-	update *update
+	cond   *node    // condition, key condition or filter
+	update update
 	paths  []path // projection
 }
 
@@ -45,105 +45,47 @@ type step struct {
 	index int    // or -1
 }
 
-// node is a condition.
-type node interface{ isNode() }
+// node is a condition: AND, OR or NOT of others, or a comparison or a function of operands.
+type node struct {
+	op   string // in capitals, but for functions
+	of   []*node
+	args []operand
+}
 
-type (
-	andNode struct{ l, r node }
-	orNode  struct{ l, r node }
-	notNode struct{ x node }
-
-	// compareNode is l op r, op one of = <> < <= > >=
-	compareNode struct {
-		op   string
-		l, r operand
-	}
-	betweenNode struct{ x, lo, hi operand }
-	inNode      struct {
-		x    operand
-		list []operand
-	}
-	existsNode struct {
-		p   path
-		not bool
-	}
-	typeNode     struct{ x, t operand }
-	beginsNode   struct{ x, prefix operand }
-	containsNode struct{ x, part operand }
-)
-
-func (andNode) isNode()      {}
-func (orNode) isNode()       {}
-func (notNode) isNode()      {}
-func (compareNode) isNode()  {}
-func (betweenNode) isNode()  {}
-func (inNode) isNode()       {}
-func (existsNode) isNode()   {}
-func (typeNode) isNode()     {}
-func (beginsNode) isNode()   {}
-func (containsNode) isNode() {}
-
-// operand is what conditions compare and updates compute.
+// operand is what conditions compare and updates compute: a path, a slot or a call.
 type operand interface{ isOperand() }
 
 type (
-	pathOperand  struct{ p path }
-	valueOperand struct{ slot int }
-	sizeOperand  struct{ x operand }
-
-	// Only in updates:
-	arithOperand struct {
-		minus bool
-		l, r  operand
-	}
-	defaultOperand struct { // if_not_exists
-		p path
-		x operand
-	}
-	appendOperand struct{ l, r operand }
-	// Only in PartiQL:
-	setOpOperand struct { // set_add, set_delete
-		minus bool
-		p     path
-		x     operand
+	// slot is the number of a value's placeholder.
+	slot int
+	// call is size in a condition; in an update it is +, -, if_not_exists, list_append and, of a
+	// path and a value, ADD and DELETE, or PartiQL's set_add and set_delete.
+	call struct {
+		function string
+		args     []operand
 	}
 )
 
-func (pathOperand) isOperand()    {}
-func (valueOperand) isOperand()   {}
-func (sizeOperand) isOperand()    {}
-func (arithOperand) isOperand()   {}
-func (defaultOperand) isOperand() {}
-func (appendOperand) isOperand()  {}
-func (setOpOperand) isOperand()   {}
+func (path) isOperand() {}
+func (slot) isOperand() {}
+func (call) isOperand() {}
 
-// update is an update expression, clause by clause.
-type update struct {
-	set    []setAction
-	remove []path
-	add    []setAction // the operand is a value
-	del    []setAction // likewise
-}
+// update is what an update expression does: SET first, then REMOVE, ADD and DELETE.
+type update []assignment
 
-type setAction struct {
+// assignment puts a value at a path, or, if x is nil, removes what is there.
+type assignment struct {
 	p path
 	x operand
 }
 
-// paths are those the update writes, in the order of its text by clause.
-func (u *update) each(do func(path)) {
-	for i := range u.set {
-		do(u.set[i].p)
+// paths are those that the update writes.
+func (u update) paths() []path {
+	out := make([]path, len(u))
+	for i := range u {
+		out[i] = u[i].p
 	}
-	for i := range u.remove {
-		do(u.remove[i])
-	}
-	for i := range u.add {
-		do(u.add[i].p)
-	}
-	for i := range u.del {
-		do(u.del[i].p)
-	}
+	return out
 }
 
 // display prints a path as messages do: [a, b, [3]].

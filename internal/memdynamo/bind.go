@@ -30,48 +30,48 @@ type placeholder[T any] struct {
 	used bool
 }
 
-func (c *exprCache) binder(names map[string]string, values map[string]types.AttributeValue) (*binder, error) {
-	b := &binder{cache: c}
-	if names != nil {
-		if len(names) == 0 {
-			return nil, validation("ExpressionAttributeNames must not be empty")
+func (c *exprCache) binder(names map[string]string, values map[string]types.AttributeValue) (b *binder, err error) {
+	b = &binder{cache: c}
+	b.names, err = placeholders("ExpressionAttributeNames", '#', names, func(name string) (string, error) {
+		if name == "" {
+			return "", errEmptyName
 		}
-		b.names = make([]placeholder[string], 0, len(names))
-		for _, key := range sortedKeys(names, make([]string, 0, 16)) {
-			if err := checkName(key, names[key]); err != nil {
-				return nil, err
-			}
-			b.names = append(b.names, placeholder[string]{key: key, val: names[key]})
-		}
+		return name, nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	if values != nil {
-		if len(values) == 0 {
-			return nil, validation("ExpressionAttributeValues must not be empty")
-		}
-		b.values = make([]placeholder[value], 0, len(values))
-		for _, key := range sortedKeys(values, make([]string, 0, 16)) {
-			if !isPlaceholder(key, ':') {
-				return nil, validation("ExpressionAttributeValues contains invalid key: Syntax error; key: %q", key)
-			}
-			v, err := decode(values[key], 0)
-			if err != nil {
-				return nil, validation("ExpressionAttributeValues contains invalid value: %s for key %s",
-					strings.TrimSuffix(err.Error(), "."), key)
-			}
-			b.values = append(b.values, placeholder[value]{key: key, val: v})
-		}
-	}
-	return b, nil
+	b.values, err = placeholders("ExpressionAttributeValues", ':', values, func(av types.AttributeValue) (value, error) {
+		return decode(av, 0)
+	})
+	return b, err
 }
 
-func checkName(key, name string) error {
-	if !isPlaceholder(key, '#') {
-		return validation("ExpressionAttributeNames contains invalid key: Syntax error; key: %q", key)
+// placeholders reads a field of a request, in the order of its keys: the error
+// for two bad ones is always the same one.
+func placeholders[In, T any](field string, mark byte, in map[string]In, read func(In) (T, error)) ([]placeholder[T], error) {
+	if in == nil {
+		return nil, nil
 	}
-	if name == "" {
-		return validation("ExpressionAttributeNames contains invalid value: Empty attribute name for key %s", key)
+	if len(in) == 0 {
+		return nil, validation("%s must not be empty", field)
 	}
-	return nil
+	out := make([]placeholder[T], 0, len(in))
+	for key := range in {
+		out = append(out, placeholder[T]{key: key})
+	}
+	slices.SortFunc(out, func(a, b placeholder[T]) int { return strings.Compare(a.key, b.key) })
+	for i := range out {
+		key := out[i].key
+		if !isPlaceholder(key, mark) {
+			return nil, validation("%s contains invalid key: Syntax error; key: %q", field, key)
+		}
+		var err error
+		if out[i].val, err = read(in[key]); err != nil {
+			return nil, validation("%s contains invalid value: %s for key %s", field, strings.TrimSuffix(err.Error(), "."), key)
+		}
+	}
+	return out, nil
 }
 
 // isPlaceholder reports whether the lexer could read the key as one token.
@@ -79,35 +79,26 @@ func isPlaceholder(key string, mark byte) bool {
 	if len(key) < 2 || len(key) > 255 || key[0] != mark {
 		return false
 	}
-	l := lexer{src: key}
-	return l.word(1) == len(key)
+	return word(key, 1) == len(key)
 }
 
-// sortedKeys appends a map's keys in order: the error for two bad ones is always
-// the same one.
-func sortedKeys[V any](m map[string]V, to []string) []string {
-	for key := range m {
-		to = append(to, key)
+// filled are the values of an expression's slots.
+func filled[T any](ps []placeholder[T], keys []string, kind exprKind, what string) ([]T, error) {
+	if len(keys) == 0 {
+		return nil, nil
 	}
-	slices.Sort(to)
-	return to
-}
-
-func findPlaceholder[T any](ps []placeholder[T], key string) *placeholder[T] {
-	lo, hi := 0, len(ps)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		switch c := strings.Compare(ps[mid].key, key); {
-		case c == 0:
-			ps[mid].used = true
-			return &ps[mid]
-		case c < 0:
-			lo = mid + 1
-		default:
-			hi = mid
+	out := make([]T, len(keys))
+	for i, key := range keys {
+		at, ok := slices.BinarySearchFunc(ps, key, func(p placeholder[T], key string) int {
+			return strings.Compare(p.key, key)
+		})
+		if !ok {
+			return nil, validation("Invalid %s: An expression attribute %s: %s", kind, what, key)
 		}
+		ps[at].used = true
+		out[i] = ps[at].val
 	}
-	return nil
+	return out, nil
 }
 
 // bind parses an expression and fills its slots; nil for none.
@@ -121,27 +112,13 @@ func (b *binder) bind(kind exprKind, text *string) (*bound, error) {
 		return nil, err
 	}
 	x := &bound{expr: e}
-	if len(e.names) > 0 {
-		x.names = make([]string, len(e.names))
+	x.names, err = filled(b.names, e.names, kind, "name used in the document path is not defined; attribute name")
+	if err != nil {
+		return nil, err
 	}
-	for i, key := range e.names {
-		p := findPlaceholder(b.names, key)
-		if p == nil {
-			return nil, validation("Invalid %s: An expression attribute name used in the document path is not defined; attribute name: %s",
-				kind, key)
-		}
-		x.names[i] = p.val
-	}
-	if len(e.values) > 0 {
-		x.slots = make([]value, len(e.values))
-	}
-	for i, key := range e.values {
-		p := findPlaceholder(b.values, key)
-		if p == nil {
-			return nil, validation("Invalid %s: An expression attribute value used in expression is not defined; attribute value: %s",
-				kind, key)
-		}
-		x.slots[i] = p.val
+	x.slots, err = filled(b.values, e.values, kind, "value used in expression is not defined; attribute value")
+	if err != nil {
+		return nil, err
 	}
 	if err := x.check(); err != nil {
 		return nil, validation("Invalid %s: %s", kind, err)

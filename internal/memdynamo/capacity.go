@@ -137,8 +137,3 @@ func (b bill) one(want types.ReturnConsumedCapacity) *types.ConsumedCapacity {
 	}
 	return nil
 }
-
-func checkCapacity(want types.ReturnConsumedCapacity) error {
-	return oneOf(want, "returnConsumedCapacity", types.ReturnConsumedCapacityIndexes,
-		types.ReturnConsumedCapacityTotal, types.ReturnConsumedCapacityNone)
-}

@@ -19,38 +19,25 @@ func (b *bound) check() error {
 	return b.checkOverlap(b.paths)
 }
 
-func (b *bound) checkNode(n node) error {
-	switch n := n.(type) {
-	case andNode:
-		return firstOf(b.checkNode(n.l), func() error { return b.checkNode(n.r) })
-	case orNode:
-		return firstOf(b.checkNode(n.l), func() error { return b.checkNode(n.r) })
-	case notNode:
-		return b.checkNode(n.x)
-	case compareNode:
-		if n.op == "=" || n.op == "<>" {
-			return b.checkOperands(n.op, nil, n.l, n.r)
+func (b *bound) checkNode(n *node) error {
+	for _, sub := range n.of {
+		if err := b.checkNode(sub); err != nil {
+			return err
 		}
-		return b.checkOperands(n.op, kind.scalar, n.l, n.r)
-	case betweenNode:
-		return b.checkBetween(n)
-	case inNode:
-		return b.checkOperands("IN", nil, append([]operand{n.x}, n.list...)...)
-	case typeNode:
-		return b.checkType(n)
-	case beginsNode:
-		return b.checkOperands("begins_with", func(k kind) bool { return k == kindS || k == kindB }, n.x, n.prefix)
-	case containsNode:
-		return b.checkOperands("contains", nil, n.x, n.part)
 	}
-	return nil
-}
-
-func firstOf(err error, next func() error) error {
-	if err != nil {
-		return err
+	switch n.op {
+	case "AND", "OR", "NOT":
+		return nil
+	case "<", "<=", ">", ">=":
+		return b.checkOperands(n.op, kind.scalar, n.args)
+	case "BETWEEN":
+		return b.checkBetween(n.args)
+	case "attribute_type":
+		return b.checkType(n.args)
+	case "begins_with":
+		return b.checkOperands(n.op, func(k kind) bool { return k == kindS || k == kindB }, n.args)
 	}
-	return next()
+	return b.checkOperands(n.op, nil, n.args)
 }
 
 func errOperandType(operator string, k kind) error {
@@ -59,20 +46,20 @@ func errOperandType(operator string, k kind) error {
 
 // checkOperands checks what a comparison's operands are known to be, and that
 // the first is none of the others.
-func (b *bound) checkOperands(operator string, allowed func(kind) bool, xs ...operand) error {
-	first, isPath := xs[0].(pathOperand)
+func (b *bound) checkOperands(operator string, allowed func(kind) bool, xs []operand) error {
+	first, isPath := xs[0].(path)
 	for i, x := range xs {
-		if s, ok := x.(sizeOperand); ok {
-			if k, ok := b.staticKind(s.x); ok && (k == kindN || k == kindBOOL || k == kindNULL) {
+		if size, ok := x.(call); ok && size.function == "size" {
+			if k, ok := b.staticKind(size.args[0]); ok && (k == kindN || k == kindBOOL || k == kindNULL) {
 				return errOperandType("size", k)
 			}
 		}
 		if k, ok := b.staticKind(x); ok && allowed != nil && !allowed(k) {
 			return errOperandType(operator, k)
 		}
-		if p, ok := x.(pathOperand); ok && i > 0 && isPath && b.samePath(first.p, p.p) {
+		if p, ok := x.(path); ok && i > 0 && isPath && b.samePath(first, p) {
 			return fmt.Errorf("The first operand must be distinct from the remaining operands for this operator or function; "+
-				"operator: %s, first operand: %s", operator, first.p.display(b.names))
+				"operator: %s, first operand: %s", operator, first.display(b.names))
 		}
 	}
 	return nil
@@ -85,26 +72,29 @@ func (b *bound) samePath(p, q path) bool {
 // staticKind is an operand's type as far as the request alone tells.
 func (b *bound) staticKind(x operand) (kind, bool) {
 	switch x := x.(type) {
-	case valueOperand:
-		return b.slots[x.slot].kind(), true
-	case sizeOperand, arithOperand:
-		return kindN, true
-	case appendOperand:
-		return kindL, true
+	case slot:
+		return b.slots[x].kind(), true
+	case call:
+		switch x.function {
+		case "size", "+", "-":
+			return kindN, true
+		case "list_append":
+			return kindL, true
+		}
 	}
 	return 0, false
 }
 
-func (b *bound) checkBetween(n betweenNode) error {
-	if err := b.checkOperands("BETWEEN", kind.scalar, n.x, n.lo, n.hi); err != nil {
+func (b *bound) checkBetween(args []operand) error {
+	if err := b.checkOperands("BETWEEN", kind.scalar, args); err != nil {
 		return err
 	}
-	lo, ok1 := n.lo.(valueOperand)
-	hi, ok2 := n.hi.(valueOperand)
+	lo, ok1 := args[1].(slot)
+	hi, ok2 := args[2].(slot)
 	if !ok1 || !ok2 {
 		return nil
 	}
-	l, h := b.slots[lo.slot], b.slots[hi.slot]
+	l, h := b.slots[lo], b.slots[hi]
 	bounds := fmt.Sprintf("lower bound operand: %s, upper bound operand: %s", show(l), show(h))
 	c, ok := order(l, h)
 	if !ok {
@@ -125,39 +115,27 @@ func show(v value) string {
 	return fmt.Sprintf("AttributeValue: {%s:%s}", v.kind(), text)
 }
 
-func (b *bound) checkType(n typeNode) error {
-	if k, ok := b.staticKind(n.t); ok && k != kindS {
+func (b *bound) checkType(args []operand) error {
+	if k, ok := b.staticKind(args[1]); ok && k != kindS {
 		return errOperandType("attribute_type", k)
 	}
-	t, ok := n.t.(valueOperand)
+	t, ok := args[1].(slot)
 	if !ok {
 		return errors.New("The second operand of attribute_type must be an expression attribute value")
 	}
-	if name := string(b.slots[t.slot].(strValue)); !slices.Contains(kindNames[:], name) {
+	if name := string(b.slots[t].(strValue)); !slices.Contains(kindNames[:], name) {
 		return fmt.Errorf("Invalid attribute type name found; type: %s, valid types: {B,NULL,SS,BOOL,L,BS,N,NS,S,M}", name)
 	}
-	return b.checkOperands("attribute_type", nil, n.x, n.t)
+	return b.checkOperands("attribute_type", nil, args)
 }
 
 func (b *bound) checkUpdate() error {
-	paths := make([]path, 0, 16)
-	b.update.each(func(p path) { paths = append(paths, p) })
-	if err := b.checkOverlap(paths); err != nil {
+	if err := b.checkOverlap(b.update.paths()); err != nil {
 		return err
 	}
-	for i := range b.update.set {
-		if err := b.checkSet(b.update.set[i].x); err != nil {
+	for _, a := range b.update {
+		if err := b.checkSet(a.x); err != nil {
 			return err
-		}
-	}
-	for i := range b.update.add {
-		if k := b.slots[b.update.add[i].x.(valueOperand).slot].kind(); !set(k) && k != kindN {
-			return errActionType("ADD", k)
-		}
-	}
-	for i := range b.update.del {
-		if k := b.slots[b.update.del[i].x.(valueOperand).slot].kind(); !set(k) {
-			return errActionType("DELETE", k)
 		}
 	}
 	return nil
@@ -170,35 +148,37 @@ func errActionType(action string, k kind) error {
 		action, k.long())
 }
 
-// checkSet checks the operands of sums and appended lists.
+// checkSet checks the operands of what an update computes.
 func (b *bound) checkSet(x operand) error {
-	must := func(operator string, want kind, xs ...operand) error {
-		for _, x := range xs {
-			if err := b.checkSet(x); err != nil {
-				return err
-			}
-			if k, ok := b.staticKind(x); ok && k != want {
-				return errOperandType(operator, k)
-			}
-		}
+	c, ok := x.(call)
+	if !ok {
 		return nil
 	}
-	switch x := x.(type) {
-	case arithOperand:
-		if x.minus {
-			return must("-", kindN, x.l, x.r)
-		}
-		return must("+", kindN, x.l, x.r)
-	case appendOperand:
-		return must("list_append", kindL, x.l, x.r)
-	case defaultOperand:
-		if err := b.checkOperands("if_not_exists", nil, pathOperand{x.p}, x.x); err != nil {
+	want := kindN
+	switch c.function {
+	case "if_not_exists":
+		if err := b.checkOperands(c.function, nil, c.args); err != nil {
 			return err
 		}
-		return b.checkSet(x.x)
-	case setOpOperand:
-		if k, ok := b.staticKind(x.x); ok && !set(k) {
-			return errOperandType("set_add", k)
+		return b.checkSet(c.args[1])
+	case "ADD", "DELETE", "set_add", "set_delete":
+		k, known := b.staticKind(c.args[1])
+		switch {
+		case !known || set(k) || k == kindN && c.function == "ADD":
+			return nil
+		case c.function == "ADD" || c.function == "DELETE":
+			return errActionType(c.function, k)
+		}
+		return errOperandType("set_add", k)
+	case "list_append":
+		want = kindL
+	}
+	for _, x := range c.args {
+		if err := b.checkSet(x); err != nil {
+			return err
+		}
+		if k, ok := b.staticKind(x); ok && k != want {
+			return errOperandType(c.function, k)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package memdynamo
 import (
 	"cmp"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -18,90 +19,52 @@ var (
 	errEmptyValue = errors.New("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
 	errNesting    = errors.New(nestedTooDeep + ": Attributes in the item have nested levels beyond supported limit")
 	errNull       = errors.New(invalidParameter + "Null attribute value types must have the value of true")
-	errDuplicates = errors.New("Input collection contains duplicates")
 	errUTF8       = errors.New(invalidParameter + "A string is not valid UTF-8")
 	errEmptyName  = errors.New("Empty attribute name")
 )
 
-func errEmptySet(of string) error {
-	return errors.New(invalidParameter + "An " + of + " set  may not be empty")
-}
-
 // decode copies a caller's value into an immutable one, or says why DynamoDB
 // would not take it.
 func decode(av types.AttributeValue, depth int) (value, error) {
+	if av == nil || reflect.ValueOf(av).IsNil() {
+		return nil, errEmptyValue
+	}
 	switch av := av.(type) {
 	case *types.AttributeValueMemberS:
-		if av == nil {
-			return nil, errEmptyValue
-		}
-		if !utf8.ValidString(av.Value) {
-			return nil, errUTF8
-		}
-		return strValue(av.Value), nil
+		s, err := decodeString(av.Value)
+		return strValue(s), err
 	case *types.AttributeValueMemberN:
-		if av == nil {
-			return nil, errEmptyValue
-		}
-		d, err := parseDecimal(av.Value)
-		if err != nil {
-			return nil, err
-		}
-		return d, nil
+		return parseDecimal(av.Value)
 	case *types.AttributeValueMemberB:
-		if av == nil || av.Value == nil { // goes out as null, which is none
-			return nil, errEmptyValue
-		}
-		return binValue(av.Value), nil
+		b, err := decodeBinary(av.Value)
+		return binValue(b), err
 	case *types.AttributeValueMemberBOOL:
-		if av == nil {
-			return nil, errEmptyValue
-		}
 		return boolValue(av.Value), nil
 	case *types.AttributeValueMemberNULL:
-		if av == nil {
-			return nil, errEmptyValue
-		}
 		if !av.Value {
 			return nil, errNull
 		}
 		return nullValue{}, nil
-	default:
-		return decodeCollection(av, depth)
-	}
-}
-
-func decodeCollection(av types.AttributeValue, depth int) (value, error) {
-	switch av := av.(type) {
 	case *types.AttributeValueMemberSS:
-		if av != nil {
-			return decodeStrings(av.Value)
-		}
+		return decodeSet[strSet](av.Value, "An string set  may not be empty",
+			invalidParameter+"Input collection ["+strings.Join(av.Value, ", ")+"] contains duplicates.",
+			decodeString, cmp.Compare[string])
 	case *types.AttributeValueMemberNS:
-		if av != nil {
-			return decodeNumbers(av.Value)
-		}
+		return decodeSet[numSet](av.Value, "An number set  may not be empty",
+			"Input collection contains duplicates", parseDecimal, decimal.cmp)
 	case *types.AttributeValueMemberBS:
-		if av != nil {
-			return decodeBinaries(av.Value)
-		}
+		return decodeSet[binSet](av.Value, "Binary sets should not be empty",
+			invalidParameter+"Input collection of type BS contains duplicates.", decodeBinary, cmp.Compare[string])
 	case *types.AttributeValueMemberL:
-		if av != nil {
-			return decodeList(av.Value, depth+1)
-		}
+		return decodeList(av.Value, depth+1)
 	case *types.AttributeValueMemberM:
-		if av != nil {
-			if depth+1 > maxNesting {
-				return nil, errNesting
-			}
-			m, err := decodeMap(av.Value, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			return mapValue(m), nil
+		if depth+1 > maxNesting {
+			return nil, errNesting
 		}
+		m, err := decodeMap(av.Value, depth+1)
+		return mapValue(m), err
 	}
-	return nil, errEmptyValue // nil, or a member from a newer service model
+	return nil, errEmptyValue // a member from a newer service model
 }
 
 func decodeList(in []types.AttributeValue, depth int) (value, error) {
@@ -130,8 +93,8 @@ func decodeMap(in map[string]types.AttributeValue, depth int) ([]attr, error) {
 		if out[i].name == "" {
 			return nil, errEmptyName
 		}
-		if !utf8.ValidString(out[i].name) {
-			return nil, errUTF8
+		if _, err := decodeString(out[i].name); err != nil {
+			return nil, err
 		}
 		v, err := decode(in[out[i].name], depth)
 		if err != nil {
@@ -142,68 +105,42 @@ func decodeMap(in map[string]types.AttributeValue, depth int) ([]attr, error) {
 	return out, nil
 }
 
-func decodeStrings(in []string) (value, error) {
+// decodeSet sorts a set's elements; empty and twice are what is wrong with those that are none.
+func decodeSet[S interface {
+	~[]E
+	value
+}, E, T any](in []T, empty, twice string, one func(T) (E, error), cmp func(E, E) int) (value, error) {
 	if len(in) == 0 {
-		return nil, errEmptySet("string")
+		return nil, errors.New(invalidParameter + empty)
 	}
-	for _, s := range in {
-		if !utf8.ValidString(s) {
-			return nil, errUTF8
-		}
-	}
-	out, ok := sortedSet(slices.Clone(in), cmp.Compare[string])
-	if !ok {
-		return nil, errors.New(invalidParameter + "Input collection [" + strings.Join(in, ", ") + "] contains duplicates.")
-	}
-	return strSet(out), nil
-}
-
-func decodeNumbers(in []string) (value, error) {
-	if len(in) == 0 {
-		return nil, errEmptySet("number")
-	}
-	out := make(numSet, len(in))
-	for i, s := range in {
-		d, err := parseDecimal(s)
-		if err != nil {
+	out := make(S, len(in))
+	for i := range in {
+		var err error
+		if out[i], err = one(in[i]); err != nil {
 			return nil, err
 		}
-		out[i] = d
 	}
-	sorted, ok := sortedSet(out, decimal.cmp)
-	if !ok {
-		return nil, errDuplicates
-	}
-	return sorted, nil
-}
-
-func decodeBinaries(in [][]byte) (value, error) {
-	if len(in) == 0 {
-		return nil, errors.New(invalidParameter + "Binary sets should not be empty")
-	}
-	out := make(binSet, len(in))
-	for i, b := range in {
-		if b == nil {
-			return nil, errEmptyValue
-		}
-		out[i] = string(b)
-	}
-	sorted, ok := sortedSet(out, cmp.Compare[string])
-	if !ok {
-		return nil, errors.New(invalidParameter + "Input collection of type BS contains duplicates.")
-	}
-	return sorted, nil
-}
-
-// sortedSet sorts in place; ok is false if an element is there twice.
-func sortedSet[S ~[]E, E any](s S, cmp func(E, E) int) (S, bool) {
-	slices.SortFunc(s, cmp)
-	for i := 1; i < len(s); i++ {
-		if cmp(s[i-1], s[i]) == 0 {
-			return nil, false
+	slices.SortFunc(out, cmp)
+	for i := range out[1:] {
+		if cmp(out[i], out[i+1]) == 0 {
+			return nil, errors.New(twice)
 		}
 	}
-	return s, true
+	return out, nil
+}
+
+func decodeString(s string) (string, error) {
+	if !utf8.ValidString(s) {
+		return "", errUTF8
+	}
+	return s, nil
+}
+
+func decodeBinary(b []byte) (string, error) {
+	if b == nil { // goes out as null, which is none
+		return "", errEmptyValue
+	}
+	return string(b), nil
 }
 
 // decodeItem decodes a whole item, without what its table demands of it.

@@ -18,11 +18,16 @@ package memdynamo
 
 import (
 	"context"
+	"net/http"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // Config is how a DB behaves; the zero value is a fast one on the real clock.
@@ -42,12 +47,6 @@ type Config struct {
 	// The zero time leaves the header out. Default: Now. It must be safe for concurrent
 	// use.
 	Date func() time.Time
-
-	// StatementItems makes the error of a statement whose condition failed
-	// carry the item, if the statement asks for ALL_OLD. DynamoDB's
-	// documentation says that it does, engines differ, so by default it does
-	// not: nothing should come to rely on it.
-	StatementItems bool
 }
 
 // DB is an embedded DynamoDB. Its methods have the signatures of
@@ -99,6 +98,12 @@ func (db *DB) Usage() Usage {
 	return db.usage
 }
 
+// begin begins the part of a request under the mutex.
+func (db *DB) begin() {
+	db.mu.Lock()
+	db.usage.Requests++
+}
+
 // do runs a request: the way there, its execution, the way back.
 func do[In, Out any](ctx context.Context, db *DB, operation string, in *In, run func(*In) (*Out, error)) (*Out, error) {
 	if in == nil {
@@ -114,7 +119,11 @@ func do[In, Out any](ctx context.Context, db *DB, operation string, in *In, run 
 	if err := pass(ctx, latency/2); err != nil {
 		return nil, wrap(operation, err, time.Time{})
 	}
-	out, err := run(in)
+	var out *Out
+	err := check("", in)
+	if err == nil {
+		out, err = run(in)
+	}
 	date := db.cfg.Date().Truncate(time.Second)
 	if lost := pass(ctx, latency-latency/2); lost != nil {
 		return nil, wrap(operation, lost, time.Time{})
@@ -153,4 +162,42 @@ func ended(ctx context.Context) error {
 		return &aws.RequestCanceledError{Err: context.DeadlineExceeded}
 	}
 	return nil
+}
+
+// dates are the metadata of answers by the Date header that these have. Answers of one
+// second share them. It is safe for concurrent use.
+type dates struct {
+	mu   sync.Mutex
+	date time.Time
+	last middleware.Metadata
+}
+
+// of returns the metadata that the SDK makes of a Date header.
+func (d *dates) of(date time.Time) middleware.Metadata {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.date.Equal(date) {
+		response := &smithyhttp.Response{Response: &http.Response{Header: headerOf(date)}}
+		answered := middleware.DeserializeHandlerFunc(func(context.Context, middleware.DeserializeInput) (middleware.DeserializeOutput, middleware.Metadata, error) {
+			return middleware.DeserializeOutput{RawResponse: response}, middleware.Metadata{}, nil
+		})
+		_, d.last, _ = (&awsmiddleware.RecordResponseTiming{DisableClockSkewCorrection: true}).HandleDeserialize(
+			context.Background(), middleware.DeserializeInput{}, answered)
+		d.date = date
+	}
+	return d.last
+}
+
+// headerOf is the header of an answer with this date; the zero time leaves it out.
+func headerOf(date time.Time) http.Header {
+	header := http.Header{}
+	if !date.IsZero() {
+		header.Set("Date", date.UTC().Format(http.TimeFormat))
+	}
+	return header
+}
+
+// setMetadata sets the metadata of an answer. Every output of the SDK has the field.
+func setMetadata(out any, metadata middleware.Metadata) {
+	reflect.ValueOf(out).Elem().FieldByName("ResultMetadata").Set(reflect.ValueOf(metadata))
 }

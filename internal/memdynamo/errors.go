@@ -55,29 +55,6 @@ func constraint(value any, field, rule string) error {
 		value, field, rule)
 }
 
-// need is a field that the client itself, before anything is sent, finds
-// missing or not.
-type need struct {
-	field   string
-	missing bool
-}
-
-func required(operation string, needs ...need) error {
-	var errs *smithy.InvalidParamsError
-	for _, n := range needs {
-		if n.missing {
-			if errs == nil {
-				errs = &smithy.InvalidParamsError{Context: operation + "Input"}
-			}
-			errs.Add(smithy.NewErrParamRequired(n.field))
-		}
-	}
-	if errs == nil {
-		return nil
-	}
-	return *errs
-}
-
 func conditionFailed(item map[string]types.AttributeValue) error {
 	return &types.ConditionalCheckFailedException{Message: aws.String(conditionMessage), Item: item}
 }

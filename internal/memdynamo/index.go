@@ -1,6 +1,7 @@
 package memdynamo
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -117,20 +118,20 @@ func (t *table) checkKeys(attrs []attr, update bool) (mismatch, bad error) {
 				continue
 			}
 			if v.kind() != a.kind {
-				mismatch = firstError(mismatch, validation(invalidParameter+"Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s",
+				mismatch = cmp.Or(mismatch, validation(invalidParameter+"Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s",
 					a.name, a.kind, v.kind(), ix.name))
 				continue
 			}
 			limit := []int{maxHashKey, maxRangeKey}[i]
 			switch n := len(encoded(v)); {
 			case n == 0 && update:
-				bad = firstError(bad, validation(notValidKey+"The update expression attempted to update a secondary index key to a value that is not supported. "+
+				bad = cmp.Or(bad, validation(notValidKey+"The update expression attempted to update a secondary index key to a value that is not supported. "+
 					"The AttributeValue for a key attribute cannot contain an empty %s value.", keyWord(a.kind)))
 			case n == 0:
-				bad = firstError(bad, validation(notValidKey+"A value specified for a secondary index key is not supported. "+
+				bad = cmp.Or(bad, validation(notValidKey+"A value specified for a secondary index key is not supported. "+
 					"The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s", keyWord(a.kind), ix.name, a.name))
 			case n > limit:
-				bad = firstError(bad, validation(invalidParameter+"Size of the key has exceeded the size limit of %d bytes. IndexName: %s, IndexKey: %s",
+				bad = cmp.Or(bad, validation(invalidParameter+"Size of the key has exceeded the size limit of %d bytes. IndexName: %s, IndexKey: %s",
 					limit, ix.name, a.name))
 			}
 		}

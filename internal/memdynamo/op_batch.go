@@ -1,6 +1,7 @@
 package memdynamo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -25,23 +26,18 @@ func (db *DB) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, 
 }
 
 func (db *DB) batchGetItem(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
-	if err := firstError(required("BatchGetItem", need{"RequestItems", in.RequestItems == nil}),
-		known(in), checkCapacity(in.ReturnConsumedCapacity)); err != nil {
-		return nil, err
-	}
-	var gets []*get
-	var from []types.KeysAndAttributes // of each get: its table's part of the request
+	var gets []action
 	for _, name := range slices.Sorted(maps.Keys(in.RequestItems)) {
 		part := in.RequestItems[name]
-		if err := firstError(known(&part), checkTableName(&name)); err != nil {
+		if err := cmp.Or(check("", &part), checkResourceName(name, "tableName")); err != nil {
 			return nil, err
 		}
 		for _, k := range part.Keys {
-			g, err := db.newGet(name, k, part.ExpressionAttributeNames, part.ProjectionExpression)
+			a, err := db.newGet(name, k, part.ExpressionAttributeNames, part.ProjectionExpression)
 			if err != nil {
 				return nil, err
 			}
-			gets, from = append(gets, g), append(from, part)
+			gets = append(gets, a)
 		}
 		if len(part.Keys) == 0 {
 			return nil, constraint("[]", "requestItems."+name+".member.keys", "have length greater than or equal to 1")
@@ -50,7 +46,7 @@ func (db *DB) batchGetItem(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetIt
 	if n := len(gets); n < 1 || n > maxBatchGet {
 		return nil, validation("Too many items requested for the BatchGetItem call, or none: %d", n)
 	}
-	costs, done, err := db.getBatch(gets, from)
+	costs, done, err := db.getBatch(gets, in.RequestItems)
 	if err != nil {
 		return nil, err
 	}
@@ -59,20 +55,20 @@ func (db *DB) batchGetItem(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetIt
 		UnprocessedKeys:  map[string]types.KeysAndAttributes{},
 		ConsumedCapacity: costs.consumed(in.ReturnConsumedCapacity, false),
 	}
-	for i, g := range gets {
+	for i, a := range gets {
 		if i >= done {
-			rest := out.UnprocessedKeys[g.table]
-			rest.ConsistentRead, rest.ProjectionExpression = from[i].ConsistentRead, from[i].ProjectionExpression
-			rest.ExpressionAttributeNames = maps.Clone(from[i].ExpressionAttributeNames)
-			rest.Keys = append(rest.Keys, encodeMap(g.attrs))
-			out.UnprocessedKeys[g.table] = rest
+			rest, part := out.UnprocessedKeys[a.table], in.RequestItems[a.table]
+			rest.ConsistentRead, rest.ProjectionExpression = part.ConsistentRead, part.ProjectionExpression
+			rest.ExpressionAttributeNames = maps.Clone(part.ExpressionAttributeNames)
+			rest.Keys = append(rest.Keys, encodeMap(a.attrs))
+			out.UnprocessedKeys[a.table] = rest
 			continue
 		}
-		if out.Responses[g.table] == nil {
-			out.Responses[g.table] = []map[string]types.AttributeValue{}
+		if out.Responses[a.table] == nil {
+			out.Responses[a.table] = []map[string]types.AttributeValue{}
 		}
-		if g.old != nil {
-			out.Responses[g.table] = append(out.Responses[g.table], g.show(g.old))
+		if a.old != nil {
+			out.Responses[a.table] = append(out.Responses[a.table], a.shown())
 		}
 	}
 	return out, nil
@@ -80,33 +76,38 @@ func (db *DB) batchGetItem(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetIt
 
 // getBatch is the part of a batch under the mutex; done is how many of the
 // items fit the answer.
-func (db *DB) getBatch(gets []*get, from []types.KeysAndAttributes) (costs bill, done int, err error) {
-	db.mu.Lock()
+func (db *DB) getBatch(gets []action, from map[string]types.KeysAndAttributes) (costs bill, done int, err error) {
+	db.begin()
 	defer db.mu.Unlock()
-	db.usage.Requests++
-	taken := make(map[place]struct{}, len(gets))
-	for _, g := range gets {
-		mismatch, bad := db.locate(&g.action)
-		if err := firstError(bad, mismatch); err != nil {
-			return nil, 0, err
-		}
-		p := place{g.t, g.key}
-		if _, twice := taken[p]; twice {
-			return nil, 0, validation(keysTwice)
-		}
-		taken[p] = struct{}{}
+	if err := db.findAll(gets); err != nil {
+		return nil, 0, err
 	}
 	size := 0
-	for i, g := range gets {
-		g.old = g.t.get(g.key)
-		if size += g.old.bytes(); size > maxBatchBytes {
+	for i := range gets {
+		a := &gets[i]
+		a.old = a.t.get(a.key)
+		if size += a.old.bytes(); size > maxBatchBytes {
 			break
 		}
-		costs.of(g.table).read += readUnits(g.old.bytes(), aws.ToBool(from[i].ConsistentRead))
+		costs.of(a.table).read += readUnits(a.old.bytes(), aws.ToBool(from[a.table].ConsistentRead))
 		done++
 	}
 	db.charge(costs)
 	return costs, done, nil
+}
+
+// findAll finds the items of a batch, which must be different ones.
+func (db *DB) findAll(actions []action) error {
+	taken := make(places, len(actions))
+	for i := range actions {
+		if err := db.find(&actions[i]); err != nil {
+			return err
+		}
+		if taken.twice(&actions[i]) {
+			return validation(keysTwice)
+		}
+	}
+	return nil
 }
 
 // BatchWriteItem puts and deletes up to 25 items of any tables, all of them in
@@ -116,18 +117,14 @@ func (db *DB) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInp
 }
 
 func (db *DB) batchWriteItem(in *dynamodb.BatchWriteItemInput) (*dynamodb.BatchWriteItemOutput, error) {
-	if err := firstError(required("BatchWriteItem", need{"RequestItems", in.RequestItems == nil}),
-		known(in), checkCapacity(in.ReturnConsumedCapacity)); err != nil {
-		return nil, err
-	}
-	var actions []*action
+	var actions []action
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(in.RequestItems)) {
-		if err := checkTableName(&name); err != nil {
+		if err := checkResourceName(name, "tableName"); err != nil {
 			return nil, err
 		}
 		for i := range in.RequestItems[name] {
-			a := new(action)
+			var a action
 			if err := a.ofBatch(name, &in.RequestItems[name][i]); err != nil {
 				return nil, err
 			}
@@ -145,53 +142,37 @@ func (db *DB) batchWriteItem(in *dynamodb.BatchWriteItemInput) (*dynamodb.BatchW
 		return nil, validation("Item collection too large: aggregate size of items in BatchWriteItem exceeds 16MB limit")
 	}
 	costs, err := db.writeBatch(actions)
-	if err != nil {
-		return nil, err
-	}
 	return &dynamodb.BatchWriteItemOutput{
 		UnprocessedItems: map[string][]types.WriteRequest{},
 		ConsumedCapacity: costs.consumed(in.ReturnConsumedCapacity, false),
-	}, nil
+	}, err
 }
 
 func (a *action) ofBatch(table string, in *types.WriteRequest) error {
-	if err := known(in); err != nil {
+	if err := check("", in); err != nil {
 		return err
 	}
 	switch {
 	case in.PutRequest != nil && in.DeleteRequest == nil:
-		if err := required("BatchWriteItem", need{"PutRequest.Item", in.PutRequest.Item == nil}); err != nil {
-			return err
-		}
-		return a.put(table, in.PutRequest.Item)
+		return cmp.Or(check("BatchWriteItemInput.PutRequest", in.PutRequest),
+			a.decode(verbPut, table, in.PutRequest.Item))
 	case in.DeleteRequest != nil && in.PutRequest == nil:
-		if err := required("BatchWriteItem", need{"DeleteRequest.Key", in.DeleteRequest.Key == nil}); err != nil {
-			return err
-		}
-		return a.keyed(verbDelete, table, in.DeleteRequest.Key)
+		return cmp.Or(check("BatchWriteItemInput.DeleteRequest", in.DeleteRequest),
+			a.decode(verbDelete, table, in.DeleteRequest.Key))
 	}
 	return validation("A write request must have exactly one of PutRequest and DeleteRequest")
 }
 
 // writeBatch is the part of a batch under the mutex.
-func (db *DB) writeBatch(actions []*action) (bill, error) {
-	db.mu.Lock()
+func (db *DB) writeBatch(actions []action) (bill, error) {
+	db.begin()
 	defer db.mu.Unlock()
-	db.usage.Requests++
-	taken := make(map[place]struct{}, len(actions))
-	for _, a := range actions {
-		mismatch, bad := db.locate(a)
-		if err := firstError(bad, mismatch); err != nil {
-			return nil, err
-		}
-		p := place{a.t, a.key}
-		if _, twice := taken[p]; twice {
-			return nil, validation(keysTwice)
-		}
-		taken[p] = struct{}{}
+	if err := db.findAll(actions); err != nil {
+		return nil, err
 	}
 	var costs bill
-	for _, a := range actions {
+	for i := range actions {
+		a := &actions[i]
 		if err := a.evaluate(); err != nil {
 			return nil, err // not reached: a batch has no conditions
 		}

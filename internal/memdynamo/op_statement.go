@@ -1,6 +1,7 @@
 package memdynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -23,17 +24,12 @@ type run struct {
 	action
 	stmt       *statement
 	values     *bound
-	proj       *bound
 	consistent bool
 	err        error
 	costs      charge
 }
 
 func (db *DB) batchExecuteStatement(in *dynamodb.BatchExecuteStatementInput) (*dynamodb.BatchExecuteStatementOutput, error) {
-	if err := firstError(required("BatchExecuteStatement", need{"Statements", in.Statements == nil}),
-		known(in), checkCapacity(in.ReturnConsumedCapacity)); err != nil {
-		return nil, err
-	}
 	switch n := len(in.Statements); {
 	case n < 1:
 		return nil, constraint("[]", "statements", "have length greater than or equal to 1")
@@ -47,7 +43,7 @@ func (db *DB) batchExecuteStatement(in *dynamodb.BatchExecuteStatementInput) (*d
 			return nil, err
 		}
 		if s := runs[i].stmt; s != nil {
-			reads, writes = reads || s.verb == sqlSelect, writes || s.verb != sqlSelect
+			reads, writes = reads || s.verb == verbCheck, writes || s.verb != verbCheck
 		}
 	}
 	if reads && writes {
@@ -59,7 +55,7 @@ func (db *DB) batchExecuteStatement(in *dynamodb.BatchExecuteStatementInput) (*d
 	out := &dynamodb.BatchExecuteStatementOutput{Responses: make([]types.BatchStatementResponse, len(runs))}
 	var costs bill
 	for i := range runs {
-		out.Responses[i] = db.respond(&runs[i])
+		out.Responses[i] = runs[i].respond()
 		if runs[i].costs.table != "" {
 			costs = append(costs, runs[i].costs)
 		}
@@ -71,12 +67,10 @@ func (db *DB) batchExecuteStatement(in *dynamodb.BatchExecuteStatementInput) (*d
 // prepareRun parses and fills a statement; what is wrong with the statement
 // becomes its own error, what is wrong with the request is returned.
 func (db *DB) prepareRun(r *run, in *types.BatchStatementRequest) error {
-	if err := firstError(required("BatchExecuteStatement", need{"Statements.Statement", in.Statement == nil}), known(in),
-		oneOf(in.ReturnValuesOnConditionCheckFailure, "returnValuesOnConditionCheckFailure",
-			types.ReturnValuesOnConditionCheckFailureAllOld, types.ReturnValuesOnConditionCheckFailureNone)); err != nil {
+	if err := cmp.Or(check("BatchExecuteStatementInput.Statements", in),
+		r.setOnFailure(in.ReturnValuesOnConditionCheckFailure)); err != nil {
 		return err
 	}
-	r.wantOld = in.ReturnValuesOnConditionCheckFailure == types.ReturnValuesOnConditionCheckFailureAllOld
 	r.consistent = aws.ToBool(in.ConsistentRead)
 	params := make([]value, len(in.Parameters))
 	for i, av := range in.Parameters {
@@ -96,19 +90,18 @@ func (db *DB) fillRun(r *run, text string, params []value) error {
 	if r.stmt, err = db.stmts.parse(text); err != nil {
 		return err
 	}
-	r.table = r.stmt.table
+	r.table, r.verb = r.stmt.table, r.stmt.verb
 	if r.values, err = r.stmt.bind(params); err != nil {
 		return err
 	}
-	switch r.stmt.verb {
-	case sqlInsert:
+	switch r.verb {
+	case verbPut:
 		return r.prepareInsert(params)
-	case sqlUpdate:
-		r.verb, r.mustExist, r.update = verbUpdate, true, r.values
-	case sqlDelete:
-		r.verb, r.absentOK = verbDelete, true
-	case sqlSelect:
-		r.verb = verbCheck
+	case verbUpdate:
+		r.mustExist, r.update = true, r.values
+	case verbDelete:
+		r.absentOK = true
+	case verbCheck:
 		if r.stmt.columns != nil {
 			r.proj = &bound{expr: &expr{paths: r.stmt.columns}}
 			if err := r.proj.check(); err != nil {
@@ -120,14 +113,14 @@ func (db *DB) fillRun(r *run, text string, params []value) error {
 }
 
 func (r *run) prepareInsert(params []value) error {
-	r.verb, r.mustBeNew = verbPut, true
+	r.mustBeNew = true
 	v, err := r.stmt.document.fill(params)
 	if err != nil {
 		return validation("%s", err)
 	}
 	r.attrs = v.(mapValue)
-	if r.size = attrsSize(r.attrs); r.size > maxItem {
-		return validation(itemTooLarge)
+	if err := r.weigh(); err != nil {
+		return err
 	}
 	if nesting(v)-1 > maxNesting {
 		return validation("%s", errNesting)
@@ -137,10 +130,9 @@ func (r *run) prepareInsert(params []value) error {
 
 // executeRuns is the part of a batch under the mutex.
 func (db *DB) executeRuns(runs []run) error {
-	db.mu.Lock()
+	db.begin()
 	defer db.mu.Unlock()
-	db.usage.Requests++
-	taken := make(map[place]struct{}, len(runs))
+	taken := make(places, len(runs))
 	for i := range runs {
 		r := &runs[i]
 		if r.err == nil {
@@ -149,11 +141,9 @@ func (db *DB) executeRuns(runs []run) error {
 		if r.err != nil {
 			continue
 		}
-		p := place{r.t, r.key}
-		if _, twice := taken[p]; twice {
+		if taken.twice(&r.action) {
 			return validation(keysTwice)
 		}
-		taken[p] = struct{}{}
 	}
 	for i := range runs {
 		r := &runs[i]
@@ -162,7 +152,7 @@ func (db *DB) executeRuns(runs []run) error {
 		}
 		r.err = r.evaluate()
 		r.costs.table = r.table
-		if r.stmt.verb == sqlSelect {
+		if r.verb == verbCheck {
 			r.costs.read = readUnits(r.old.bytes(), r.consistent)
 		} else {
 			r.costs.write = r.units()
@@ -182,31 +172,30 @@ func (db *DB) locateRun(r *run) error {
 	if t == nil {
 		return namedTableNotFound(r.table)
 	}
-	if r.stmt.verb != sqlInsert {
+	if r.verb != verbPut {
 		attrs, cond, err := r.stmt.split(t, r.values)
 		switch {
-		case errors.Is(err, errNoKey) && r.stmt.verb == sqlSelect:
+		case errors.Is(err, errNoKey) && r.verb == verbCheck:
 			return validation("Select statements within BatchExecuteStatement must specify the primary key in the where clause.")
 		case err != nil:
 			return validation("%s", err)
-		case cond != nil && r.stmt.verb == sqlSelect:
+		case cond != nil && r.verb == verbCheck:
 			return validation("Only single item select is supported")
 		}
 		r.attrs, r.cond = attrs, cond
 	}
-	mismatch, bad := db.locate(&r.action)
-	return firstError(bad, mismatch)
+	return db.find(&r.action)
 }
 
 // respond is a statement's response.
-func (db *DB) respond(r *run) types.BatchStatementResponse {
+func (r *run) respond() types.BatchStatementResponse {
 	out := types.BatchStatementResponse{}
 	if r.t != nil {
 		out.TableName = aws.String(r.table)
 	}
 	if r.err == nil {
-		if r.stmt.verb == sqlSelect && r.old != nil {
-			out.Item = encodeMap(r.proj.project(r.old.attrs))
+		if r.verb == verbCheck {
+			out.Item = r.shown()
 		}
 		return out
 	}
@@ -216,10 +205,9 @@ func (db *DB) respond(r *run) types.BatchStatementResponse {
 	var absent *types.ResourceNotFoundException
 	switch {
 	case r.err == errCondition:
+		// Without the item, even if the statement asks for it: DynamoDB's documentation says that it
+		// is there, engines differ, and nothing should come to rely on it.
 		out.Error.Code = types.BatchStatementErrorCodeEnumConditionalCheckFailed
-		if r.wantOld && db.cfg.StatementItems {
-			out.Error.Item = encodeItem(r.old)
-		}
 	case r.err == errDuplicate:
 		out.Error.Code = types.BatchStatementErrorCodeEnumDuplicateItem
 	case errors.As(r.err, &absent):

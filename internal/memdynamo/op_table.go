@@ -5,18 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
-
-func checkTableName(name *string) error {
-	if name == nil {
-		return nil // the client said so already
-	}
-	return checkResourceName(*name, "tableName")
-}
 
 // checkResourceName checks the name of a table or an index.
 func checkResourceName(n, field string) error {
@@ -42,13 +36,6 @@ func (db *DB) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, _ 
 }
 
 func (db *DB) createTable(in *dynamodb.CreateTableInput) (*dynamodb.CreateTableOutput, error) {
-	if err := firstError(
-		required("CreateTable", need{"TableName", in.TableName == nil}, need{"KeySchema", in.KeySchema == nil},
-			need{"AttributeDefinitions", in.AttributeDefinitions == nil}),
-		known(in), checkTableName(in.TableName),
-	); err != nil {
-		return nil, err
-	}
 	t := &table{
 		name: *in.TableName, created: db.cfg.Now(), protected: aws.ToBool(in.DeletionProtectionEnabled),
 		store: newStore(),
@@ -56,9 +43,8 @@ func (db *DB) createTable(in *dynamodb.CreateTableInput) (*dynamodb.CreateTableO
 	if err := t.define(in); err != nil {
 		return nil, err
 	}
-	db.mu.Lock()
+	db.begin()
 	defer db.mu.Unlock()
-	db.usage.Requests++
 	if db.tables[t.name] != nil {
 		return nil, &types.ResourceInUseException{Message: aws.String("Table already exists: " + t.name)}
 	}
@@ -105,12 +91,8 @@ func (t *table) describe(status types.TableStatus) *types.TableDescription {
 
 // onTable runs a request on a table under the mutex.
 func onTable[Out any](db *DB, name *string, run func(*table) (*Out, error)) (*Out, error) {
-	if err := checkTableName(name); err != nil {
-		return nil, err
-	}
-	db.mu.Lock()
+	db.begin()
 	defer db.mu.Unlock()
-	db.usage.Requests++
 	t := db.tables[*name]
 	if t == nil {
 		return nil, namedTableNotFound(*name)
@@ -122,9 +104,6 @@ func onTable[Out any](db *DB, name *string, run func(*table) (*Out, error)) (*Ou
 // An absent one gives *types.ResourceNotFoundException.
 func (db *DB) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, _ ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
 	return do(ctx, db, "DescribeTable", in, func(in *dynamodb.DescribeTableInput) (*dynamodb.DescribeTableOutput, error) {
-		if err := firstError(required("DescribeTable", need{"TableName", in.TableName == nil}), known(in)); err != nil {
-			return nil, err
-		}
 		return onTable(db, in.TableName, func(t *table) (*dynamodb.DescribeTableOutput, error) {
 			return &dynamodb.DescribeTableOutput{Table: t.describe(types.TableStatusActive)}, nil
 		})
@@ -134,9 +113,6 @@ func (db *DB) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput
 // DeleteTable deletes a table and its items at once.
 func (db *DB) DeleteTable(ctx context.Context, in *dynamodb.DeleteTableInput, _ ...func(*dynamodb.Options)) (*dynamodb.DeleteTableOutput, error) {
 	return do(ctx, db, "DeleteTable", in, func(in *dynamodb.DeleteTableInput) (*dynamodb.DeleteTableOutput, error) {
-		if err := firstError(required("DeleteTable", need{"TableName", in.TableName == nil}), known(in)); err != nil {
-			return nil, err
-		}
 		return onTable(db, in.TableName, func(t *table) (*dynamodb.DeleteTableOutput, error) {
 			if t.protected {
 				return nil, validation("Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first.")
@@ -153,9 +129,6 @@ func (db *DB) ListTables(ctx context.Context, in *dynamodb.ListTablesInput, _ ..
 		limit := 100
 		if in.Limit != nil {
 			limit = int(*in.Limit)
-		}
-		if err := known(in); err != nil {
-			return nil, err
 		}
 		if limit < 1 || limit > 100 {
 			return nil, constraint(limit, "limit", "have value between 1 and 100")
@@ -182,21 +155,98 @@ func (db *DB) ListTables(ctx context.Context, in *dynamodb.ListTablesInput, _ ..
 // there is no such table. It costs no capacity and no latency.
 func (db *DB) Items(name string) []map[string]types.AttributeValue {
 	db.mu.Lock()
+	defer db.mu.Unlock()
 	t := db.tables[name]
 	if t == nil {
-		db.mu.Unlock()
 		return nil
 	}
-	items := make([]*item, 0, t.count)
+	out := make([]map[string]types.AttributeValue, 0, t.count)
 	for _, k := range t.partitions() {
 		for _, r := range t.parts[k].rows {
-			items = append(items, r.item)
+			out = append(out, encodeItem(r.item))
 		}
 	}
-	db.mu.Unlock()
-	out := make([]map[string]types.AttributeValue, len(items))
-	for i, it := range items {
-		out[i] = encodeItem(it)
-	}
 	return out
+}
+
+// UpdateTimeToLive sets or clears a table's TTL attribute. Nothing expires by
+// itself: see Expire.
+func (db *DB) UpdateTimeToLive(ctx context.Context, in *dynamodb.UpdateTimeToLiveInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error) {
+	return do(ctx, db, "UpdateTimeToLive", in, db.updateTimeToLive)
+}
+
+func (db *DB) updateTimeToLive(in *dynamodb.UpdateTimeToLiveInput) (*dynamodb.UpdateTimeToLiveOutput, error) {
+	spec := in.TimeToLiveSpecification
+	if err := check("UpdateTimeToLiveInput.TimeToLiveSpecification", spec); err != nil {
+		return nil, err
+	}
+	name, enable := *spec.AttributeName, *spec.Enabled
+	if name == "" || len(name) > 255 {
+		return nil, constraint(name, "timeToLiveSpecification.attributeName", "have length between 1 and 255")
+	}
+	return onTable(db, in.TableName, func(t *table) (*dynamodb.UpdateTimeToLiveOutput, error) {
+		switch {
+		case enable && t.ttl == name:
+			return nil, validation("TimeToLive is already enabled")
+		case t.ttl != "" && t.ttl != name:
+			return nil, validation("TimeToLive is active on a different AttributeName: current AttributeName is %s", t.ttl)
+		case !enable && t.ttl == "":
+			return nil, validation("TimeToLive is already disabled")
+		case enable:
+			t.ttl, t.soonest = name, decimal{} // whatever the items say
+		default:
+			t.ttl = ""
+		}
+		return &dynamodb.UpdateTimeToLiveOutput{TimeToLiveSpecification: &types.TimeToLiveSpecification{
+			AttributeName: aws.String(name), Enabled: aws.Bool(enable),
+		}}, nil
+	})
+}
+
+// DescribeTimeToLive says whether a table has a TTL attribute, and which.
+func (db *DB) DescribeTimeToLive(ctx context.Context, in *dynamodb.DescribeTimeToLiveInput, _ ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
+	return do(ctx, db, "DescribeTimeToLive", in, func(in *dynamodb.DescribeTimeToLiveInput) (*dynamodb.DescribeTimeToLiveOutput, error) {
+		return onTable(db, in.TableName, func(t *table) (*dynamodb.DescribeTimeToLiveOutput, error) {
+			d := &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusDisabled}
+			if t.ttl != "" {
+				d.TimeToLiveStatus, d.AttributeName = types.TimeToLiveStatusEnabled, aws.String(t.ttl)
+			}
+			return &dynamodb.DescribeTimeToLiveOutput{TimeToLiveDescription: d}, nil
+		})
+	})
+}
+
+// Expire deletes what DynamoDB's TTL may delete at that time: items whose TTL
+// attribute is a number of epoch seconds in the past, though not more than
+// five years. It returns how many those were. DynamoDB does this some time
+// later, or not yet; tests say when.
+func (db *DB) Expire(now time.Time) int {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	latest, earliest := smallDecimal(int(now.Unix())), smallDecimal(int(now.AddDate(-5, 0, 0).Unix()))
+	expired := 0
+	for _, t := range db.tables { // in any order: each table is by itself
+		if t.ttl == "" || t.soonest.cmp(latest) >= 0 {
+			continue
+		}
+		var dead []key
+		t.soonest = decimal{digits: "1", exp: maxExponent + 1} // later than any
+		for hash, p := range t.parts {
+			for _, r := range p.rows {
+				at, ok := r.item.get(t.ttl).(decimal)
+				switch {
+				case !ok || at.cmp(earliest) < 0:
+				case at.cmp(latest) < 0:
+					dead = append(dead, key{hash, r.rng})
+				case at.cmp(t.soonest) < 0:
+					t.soonest = at
+				}
+			}
+		}
+		for _, k := range dead {
+			t.set(k, nil)
+		}
+		expired += len(dead)
+	}
+	return expired
 }

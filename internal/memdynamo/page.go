@@ -1,14 +1,21 @@
 package memdynamo
 
-import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+import (
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
 
 const maxPage = 1 << 20
 
 // page is one answer of a Query or a Scan as it fills.
 type page struct {
-	filter, proj *bound
-	sel          types.Select
-	limit        int // 0 for none
+	cond, filter, proj *bound
+	sel                types.Select
+	limit              int    // 0 for none
+	start              []attr // nil for none
 
 	view
 	consistent bool
@@ -21,69 +28,87 @@ type page struct {
 	last    *item   // set where the page ended before the range did, or may have
 }
 
-func newPage(b *binder, filter, proj *string, sel types.Select, limit *int32, index *string) (*page, error) {
-	pg := &page{sel: sel}
-	if limit != nil {
-		if *limit < 1 {
-			return nil, constraint(*limit, "limit", "have value greater than or equal to 1")
-		}
-		pg.limit = int(*limit)
-	}
-	var err error
-	if pg.filter, err = b.bind(filterExpr, filter); err != nil {
+// newPage fills a page, under the mutex, by what a request asks for: that of a
+// Scan has no key condition.
+func (db *DB) newPage(in *dynamodb.QueryInput, fill func(*page) error) (*page, error) {
+	pg := &page{sel: in.Select, limit: int(aws.ToInt32(in.Limit)), consistent: aws.ToBool(in.ConsistentRead)}
+	b, err := db.cache.binder(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	if err != nil {
 		return nil, err
 	}
-	if pg.proj, err = b.bind(projExpr, proj); err != nil {
+	if pg.cond, err = b.bind(keyExpr, in.KeyConditionExpression); err != nil {
+		return nil, err
+	}
+	if in.Limit != nil && pg.limit < 1 {
+		return nil, constraint(pg.limit, "limit", "have value greater than or equal to 1")
+	}
+	if pg.filter, err = b.bind(filterExpr, in.FilterExpression); err != nil {
+		return nil, err
+	}
+	if pg.proj, err = b.bind(projExpr, in.ProjectionExpression); err != nil {
 		return nil, err
 	}
 	if err := b.done("FilterExpression is null"); err != nil {
 		return nil, err
 	}
-	return pg, checkSelect(sel, proj != nil, index != nil)
+	if err := checkSelect(in.Select, in.ProjectionExpression != nil, in.IndexName != nil); err != nil {
+		return nil, err
+	}
+	if in.ExclusiveStartKey != nil {
+		if pg.start, err = decodeMap(in.ExclusiveStartKey, 0); err != nil {
+			return nil, validation("The provided starting key is invalid: %s", err)
+		}
+	}
+	db.begin()
+	defer db.mu.Unlock()
+	if err := pg.open(db.tables[*in.TableName], in.IndexName); err != nil {
+		return nil, err
+	}
+	if err := fill(pg); err != nil {
+		return nil, err
+	}
+	db.charge(pg.costs())
+	return pg, nil
 }
 
 func checkSelect(sel types.Select, projects, index bool) error {
+	what := string(sel)
 	switch sel {
 	case "":
-	case types.SelectAllAttributes:
-		if projects {
-			return validation("Cannot specify the ProjectionExpression when choosing to get ALL_ATTRIBUTES")
-		}
-	case types.SelectCount:
-		if projects {
-			return validation("Cannot specify the ProjectionExpression when choosing to get only the Count")
-		}
+		return nil
 	case types.SelectSpecificAttributes:
 		if !projects {
 			return validation("Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES")
 		}
+		return nil
 	case types.SelectAllProjectedAttributes:
 		if !index {
 			return validation("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName")
 		}
-		if projects {
-			return validation("Cannot specify the ProjectionExpression when choosing to get ALL_PROJECTED_ATTRIBUTES")
-		}
+	case types.SelectAllAttributes:
+	case types.SelectCount:
+		what = "only the Count"
 	default:
 		return oneOf(sel, "select", sel.Values()...)
+	}
+	if projects {
+		return validation("Cannot specify the ProjectionExpression when choosing to get %s", what)
 	}
 	return nil
 }
 
 // open has the page read a table, or an index of it; the caller holds the mutex.
-func (pg *page) open(t *table, index *string, consistent bool) (err error) {
+func (pg *page) open(t *table, index *string) (err error) {
 	if t == nil {
 		return tableNotFound()
 	}
 	if pg.view, err = t.view(index); err != nil || pg.ix == nil {
-		pg.consistent = consistent
 		return err
 	}
 	ix := pg.ix
-	if ix.global && consistent {
+	if ix.global && pg.consistent {
 		return validation("Consistent reads are not supported on global secondary indexes")
 	}
-	pg.consistent = consistent
 	if pg.filter != nil {
 		if missing := ix.lacks(pg.filter.filtered()); len(missing) > 0 {
 			return validation(invalidParameter+"Secondary index %s does not project one or more filter attributes: %s", ix.name, missing)
@@ -140,8 +165,6 @@ func (pg *page) costs() bill {
 	return bill{c}
 }
 
-func (pg *page) count() int32 { return int32(len(pg.found)) }
-
 func (pg *page) items() []map[string]types.AttributeValue {
 	if pg.sel == types.SelectCount {
 		return nil
@@ -158,4 +181,79 @@ func (pg *page) lastKey() map[string]types.AttributeValue {
 		return nil
 	}
 	return encodeMap(pg.keyAttrs(pg.last))
+}
+
+// view is what a Query or a Scan reads: a table, or one of its indexes.
+type view struct {
+	schema
+	*store
+	t  *table
+	ix *index // nil for the table itself
+}
+
+func (t *table) view(index *string) (view, error) {
+	if index == nil {
+		return view{schema: t.schema, store: &t.store, t: t}, nil
+	}
+	for _, ix := range t.indexes {
+		if ix.name == *index {
+			return view{schema: ix.schema, store: &ix.store, t: t, ix: ix}, nil
+		}
+	}
+	return view{}, validation("The table does not have the specified index: %s", *index)
+}
+
+// keys is the attributes that say where in the view an item is: its own keys and, of an
+// index, those of the table.
+func (v *view) keys() []keyAttr {
+	var out []keyAttr
+	for _, a := range []keyAttr{v.hash, v.rng, v.t.hash, v.t.rng} {
+		if a.name != "" && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// keyAttrs is where an item is, as LastEvaluatedKey has it.
+func (v *view) keyAttrs(it *item) []attr {
+	var out []attr
+	for _, a := range v.keys() {
+		out = append(out, attr{a.name, it.get(a.name)})
+	}
+	sortAttrs(out)
+	return out
+}
+
+// startKey is the place that ExclusiveStartKey names, where no item need be.
+func (v *view) startKey(attrs []attr) (hash string, at spot, err error) {
+	wrong := func(err error) (string, spot, error) {
+		return "", spot{}, validation("The provided starting key is invalid: %s", messageOf(err))
+	}
+	keys := v.keys()
+	if len(attrs) != len(keys) {
+		return wrong(validation(keyMismatch))
+	}
+	for _, a := range keys {
+		if got := lookup(attrs, a.name); got == nil || got.kind() != a.kind {
+			return wrong(validation(keyMismatch))
+		}
+	}
+	k, bad := v.t.encodeKey(lookup(attrs, v.t.hash.name), lookup(attrs, v.t.rng.name))
+	if bad != nil {
+		return wrong(bad)
+	}
+	if v.ix == nil {
+		return k.hash, spot{rng: k.rng}, nil
+	}
+	if hash, err = encodeKeyValue(lookup(attrs, v.hash.name), v.hash.name); err != nil {
+		return wrong(err)
+	}
+	at.of = k
+	if v.rng.name != "" {
+		if at.rng, err = encodeKeyValue(lookup(attrs, v.rng.name), v.rng.name); err != nil {
+			return wrong(err)
+		}
+	}
+	return hash, at, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 const (
@@ -20,10 +19,9 @@ var (
 	errRedundant       = errors.New("The expression has redundant parentheses;")
 )
 
-// parser parses one expression by recursive descent, one token ahead.
+// parser parses one expression by recursive descent.
 type parser struct {
-	lex       lexer
-	tok       token
+	reader
 	out       *expr
 	operators int
 }
@@ -31,184 +29,136 @@ type parser struct {
 // parse parses an expression's text. It neither sees nor needs a request:
 // that the text is wrong is true of every request that has it.
 func parse(kind exprKind, text string) (*expr, error) {
-	p := &parser{lex: lexer{src: text}, out: &expr{kind: kind, text: text}}
-	err := p.parse()
-	if err != nil {
+	if len(text) > maxExpression {
+		return nil, validation("Invalid %s: Expression size has exceeded the maximum allowed size; expression size: %d", kind, len(text))
+	}
+	p := &parser{reader: reader{lex: &lexer{src: text}}, out: &expr{kind: kind, text: text}}
+	if err := p.parsing(p.parse); err != nil {
 		return nil, validation("Invalid %s: %s", kind, err)
 	}
 	return p.out, nil
 }
 
-func (p *parser) parse() error {
-	if len(p.lex.src) > maxExpression {
-		return fmt.Errorf("Expression size has exceeded the maximum allowed size; expression size: %d", len(p.lex.src))
-	}
-	if err := p.advance(); err != nil {
-		return err
-	}
+func (p *parser) parse() {
 	if p.tok.kind == tokEOF {
-		return errEmptyExpression
+		fail(errEmptyExpression)
 	}
-	var err error
 	switch p.out.kind {
 	case updateExpr:
-		p.out.update, err = p.parseUpdate()
+		p.out.update = p.parseUpdate()
 	case projExpr:
-		p.out.paths, err = p.parsePaths()
+		p.list(func() { p.out.paths = append(p.out.paths, p.parsePath()) })
 	default:
-		p.out.cond, err = p.parseCondition()
-	}
-	if err != nil {
-		return err
-	}
-	if p.tok.kind != tokEOF {
-		return p.unexpected()
-	}
-	return nil
-}
-
-// advance moves to the next token.
-func (p *parser) advance() error {
-	p.lex.prev = p.tok
-	t, err := p.lex.next()
-	if err != nil {
-		return err
-	}
-	p.tok = t
-	return nil
-}
-
-// unexpected is the syntax error at the current token; its text reaches to
-// the end of the token after it.
-func (p *parser) unexpected() error {
-	t := p.tok
-	if t.kind != tokEOF {
-		if after, err := p.lex.next(); err == nil && after.kind != tokEOF {
-			t.end = after.end
-		}
-	}
-	return p.lex.syntax(t)
-}
-
-func (p *parser) punct(text string) bool { return p.tok.kind == tokPunct && p.tok.text == text }
-
-func (p *parser) keyword(word string) bool {
-	return p.tok.kind == tokIdent && strings.EqualFold(p.tok.text, word)
-}
-
-// expect moves past a punctuation mark that must be here.
-func (p *parser) expect(text string) error {
-	if !p.punct(text) {
-		return p.unexpected()
-	}
-	return p.advance()
-}
-
-// count counts an operator or a function.
-func (p *parser) count() error {
-	p.operators++
-	if p.operators > maxOperators {
-		return fmt.Errorf("The expression contains too many operators; operator count: %d", p.operators)
-	}
-	return nil
-}
-
-// parsePaths parses path, path, …
-func (p *parser) parsePaths() ([]path, error) {
-	var out []path
-	for {
-		x, err := p.parsePath()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, x)
-		if !p.punct(",") {
-			return out, nil
-		}
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
+		p.out.cond = p.asCondition(p.parseOr())
 	}
 }
 
-// parsePath parses name{.name|[index]}.
-func (p *parser) parsePath() (path, error) {
-	s, err := p.parseName()
-	if err != nil {
-		return nil, err
+// operator counts the current token as an operator, or as the parenthesis of a
+// function, and moves past it.
+func (p *parser) operator() {
+	if p.operators++; p.operators > maxOperators {
+		fail(fmt.Errorf("The expression contains too many operators; operator count: %d", p.operators))
 	}
-	return p.parseSteps(path{s})
+	p.advance()
 }
+
+func (p *parser) parsePath() path { return p.parseSteps(path{p.parseName()}) }
 
 // parseSteps parses what follows a path's first name.
-func (p *parser) parseSteps(to path) (path, error) {
-	for {
-		var s step
-		var err error
-		switch {
-		case p.punct("."):
-			if err := p.advance(); err != nil {
-				return nil, err
-			}
-			s, err = p.parseName()
-		case p.punct("["):
-			s, err = p.parseIndex()
-		default:
-			if len(to) > maxPath {
-				return nil, fmt.Errorf("The document path has too many nesting levels; nesting levels: %d", len(to))
-			}
-			return to, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		to = append(to, s)
+func (p *parser) parseSteps(to path) path {
+	to = p.steps(to, p.parseName, p.parseIndex)
+	if len(to) > maxPath {
+		fail(fmt.Errorf("The document path has too many nesting levels; nesting levels: %d", len(to)))
 	}
+	return to
 }
 
-func (p *parser) parseName() (step, error) {
-	t := p.tok
-	switch t.kind {
-	case tokIdent:
-		if reserved(t.text) {
-			return step{}, errors.New("Attribute name is a reserved keyword; reserved keyword: " + t.text)
-		}
-		return step{name: t.text, slot: -1, index: -1}, p.advance()
+func (p *parser) parseName() (s step) {
+	switch p.tok.kind {
+	case tokWord:
+		s = rawName(p.tok.text)
 	case tokName:
-		return step{slot: slot(&p.out.names, t.text), index: -1}, p.advance()
+		s = step{slot: slotOf(&p.out.names, p.tok.text), index: -1}
+	default:
+		p.unexpected()
 	}
-	return step{}, p.unexpected()
+	p.advance()
+	return s
 }
 
-func (p *parser) parseIndex() (step, error) {
-	if err := p.advance(); err != nil {
-		return step{}, err
+func rawName(text string) step {
+	if reserved(text) {
+		fail(errors.New("Attribute name is a reserved keyword; reserved keyword: " + text))
 	}
-	if p.tok.kind != tokIndex {
-		return step{}, p.unexpected()
+	return step{name: text, slot: -1, index: -1}
+}
+
+func (p *parser) parseIndex() step {
+	if p.tok.kind != tokNumber {
+		p.unexpected()
 	}
 	n, err := strconv.ParseInt(p.tok.text, 10, 32)
 	if err != nil {
-		return step{}, errors.New("List index is not within the allowable range; index: [" + p.tok.text + "]")
+		fail(errors.New("List index is not within the allowable range; index: [" + p.tok.text + "]"))
 	}
-	if err := p.advance(); err != nil {
-		return step{}, err
-	}
-	return step{slot: -1, index: int(n)}, p.expect("]")
+	p.advance()
+	return step{slot: -1, index: int(n)}
 }
 
-func (p *parser) parseValue() (valueOperand, error) {
+func (p *parser) parseValue() slot {
 	if p.tok.kind != tokValue {
-		return valueOperand{}, p.unexpected()
+		p.unexpected()
 	}
-	return valueOperand{slot: slot(&p.out.values, p.tok.text)}, p.advance()
+	s := slot(slotOf(&p.out.values, p.tok.text))
+	p.advance()
+	return s
 }
 
-// slot is the number of a placeholder, the same for the same text.
-func slot(slots *[]string, text string) int {
+// slotOf is the number of a placeholder, the same for the same text.
+func slotOf(slots *[]string, text string) int {
 	if i := slices.Index(*slots, text); i >= 0 {
 		return i
 	}
 	*slots = append(*slots, text)
 	return len(*slots) - 1
+}
+
+// parseTerm parses a value, a path or a function; ok is false if none of them begins here.
+func (p *parser) parseTerm(function func(name string) part) (x part, ok bool) {
+	t := p.tok
+	switch t.kind {
+	case tokValue:
+		return part{op: p.parseValue()}, true
+	case tokName:
+		return part{op: p.parsePath()}, true
+	case tokWord:
+		p.advance()
+		if p.punct("(") {
+			return function(t.text), true
+		}
+		return part{op: p.parseSteps(path{rawName(t.text)})}, true
+	}
+	return part{}, false
+}
+
+// parseArguments parses operand, …) and checks how many there are.
+func (p *parser) parseArguments(function string, want int, one func() operand) (args []operand) {
+	p.list(func() { args = append(args, one()) })
+	p.expect(")")
+	if len(args) != want {
+		fail(fmt.Errorf("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d",
+			function, len(args)))
+	}
+	return args
+}
+
+// needPath refuses a function's operand that is no path.
+func needPath(function string, x operand) {
+	if _, ok := x.(path); !ok {
+		fail(errors.New("Operator or function requires a document path; operator or function: " + function))
+	}
+}
+
+func failMisused(function string) {
+	fail(errors.New("The function is not allowed to be used this way in an expression; function: " + function))
 }

@@ -3,213 +3,118 @@ package memdynamo
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // parseUpdate parses the clauses of an update expression, each at most once.
-func (p *parser) parseUpdate() (*update, error) {
-	u := new(update)
-	seen := map[string]bool{}
+func (p *parser) parseUpdate() update {
+	clauses := map[string]update{}
 	for p.tok.kind != tokEOF {
-		if p.tok.kind != tokIdent {
-			return nil, p.unexpected()
-		}
 		word := strings.ToUpper(p.tok.text)
-		switch word {
-		case "SET", "REMOVE", "ADD", "DELETE":
-		default:
-			return nil, p.unexpected()
+		one := map[string]func(string) assignment{
+			"SET": p.parseSet, "REMOVE": p.parseRemove, "ADD": p.parseChange, "DELETE": p.parseChange,
+		}[word]
+		if p.tok.kind != tokWord || one == nil {
+			p.unexpected()
 		}
-		if seen[word] {
-			return nil, fmt.Errorf("The %q section can only be used once in an update expression;", word)
+		if clauses[word] != nil {
+			fail(fmt.Errorf("The %q section can only be used once in an update expression;", word))
 		}
-		seen[word] = true
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		if err := p.parseClause(u, word); err != nil {
-			return nil, err
-		}
+		p.advance()
+		p.list(func() { clauses[word] = append(clauses[word], one(word)) })
 	}
-	return u, nil
+	return slices.Concat(clauses["SET"], clauses["REMOVE"], clauses["ADD"], clauses["DELETE"])
 }
 
-func (p *parser) parseClause(u *update, word string) (err error) {
-	switch word {
-	case "SET":
-		u.set, err = p.parseActions(p.parseSet)
-	case "REMOVE":
-		u.remove, err = p.parsePaths()
-	case "ADD":
-		u.add, err = p.parseActions(p.parsePathValue)
-	case "DELETE":
-		u.del, err = p.parseActions(p.parsePathValue)
-	}
-	return err
-}
+func (p *parser) parseRemove(string) assignment { return assignment{p: p.parsePath()} }
 
-func (p *parser) parseActions(one func() (setAction, error)) ([]setAction, error) {
-	var out []setAction
-	for {
-		a, err := one()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, a)
-		if !p.punct(",") {
-			return out, nil
-		}
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// parsePathValue parses what ADD and DELETE take: path :value
-func (p *parser) parsePathValue() (setAction, error) {
-	x, err := p.parsePath()
-	if err != nil {
-		return setAction{}, err
-	}
-	v, err := p.parseValue()
-	return setAction{x, v}, err
+// parseChange parses what ADD and DELETE take: path :value
+func (p *parser) parseChange(word string) assignment {
+	to := p.parsePath()
+	return assignment{to, call{word, []operand{to, p.parseValue()}}}
 }
 
 // parseSet parses path = operand, or with one + or - after it, the right side
 // in parentheses or not.
-func (p *parser) parseSet() (setAction, error) {
-	to, err := p.parsePath()
-	if err != nil {
-		return setAction{}, err
-	}
-	if err := p.expect("="); err != nil {
-		return setAction{}, err
-	}
-	x, err := p.parseSetValue(true)
-	return setAction{to, x}, err
+func (p *parser) parseSet(string) assignment {
+	to := p.parsePath()
+	p.expect("=")
+	return assignment{to, p.parseSetValue(true)}
 }
 
 // parseSetValue parses operand [+|- operand]; where the first thing is "(",
 // only what follows its ")" tells whether the whole stood in it.
-func (p *parser) parseSetValue(outer bool) (operand, error) {
+func (p *parser) parseSetValue(outer bool) operand {
 	var l operand
-	var err error
 	if outer && p.punct("(") {
-		if l, err = p.parseParens(func() (operand, error) { return p.parseSetValue(false) }); err != nil {
-			return nil, err
+		l = p.parseParens(func() operand { return p.parseSetValue(false) })
+		if isSum(l) {
+			return l // the grammar ends here: no sum of sums
 		}
-		if _, ok := l.(arithOperand); ok {
-			return l, nil // the grammar ends here: no sum of sums
-		}
-	} else if l, err = p.parseSetOperand(); err != nil {
-		return nil, err
+	} else {
+		l = p.parseSetOperand()
 	}
+	sign := p.tok.text
 	if !p.punct("+") && !p.punct("-") {
-		return l, nil
+		return l
 	}
-	minus := p.punct("-")
-	if err := p.operator(); err != nil {
-		return nil, err
+	p.operator()
+	r := p.parseSetOperand()
+	refuseAppended(l)
+	refuseAppended(r)
+	return call{sign, []operand{l, r}}
+}
+
+func isSum(x operand) bool {
+	c, ok := x.(call)
+	return ok && (c.function == "+" || c.function == "-")
+}
+
+// refuseAppended refuses list_append inside another function.
+func refuseAppended(x operand) {
+	if c, ok := x.(call); ok && c.function == "list_append" {
+		failMisused("list_append")
 	}
-	r, err := p.parseSetOperand()
-	if err != nil {
-		return nil, err
-	}
-	for _, x := range []operand{l, r} {
-		if _, ok := x.(appendOperand); ok {
-			return nil, errMisused("list_append")
-		}
-	}
-	return arithOperand{minus: minus, l: l, r: r}, nil
 }
 
 // parseParens parses ( x ), refusing ((x)).
-func (p *parser) parseParens(inner func() (operand, error)) (operand, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
+func (p *parser) parseParens(inner func() operand) operand {
+	p.expect("(")
 	double := p.punct("(")
-	x, err := inner()
-	if err != nil {
-		return nil, err
+	x := inner()
+	if double && p.punct(")") && !isSum(x) {
+		fail(errRedundant)
 	}
-	if double && p.punct(")") {
-		if _, sum := x.(arithOperand); !sum {
-			return nil, errRedundant
-		}
-	}
-	return x, p.expect(")")
+	p.expect(")")
+	return x
 }
 
 // parseSetOperand parses a path, a value, a function or (operand).
-func (p *parser) parseSetOperand() (operand, error) {
-	switch p.tok.kind {
-	case tokValue:
-		return p.parseValue()
-	case tokName:
-		x, err := p.parsePath()
-		return pathOperand{x}, err
-	case tokIdent:
-		name := p.tok.text
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		if p.punct("(") {
-			return p.parseSetFunction(name)
-		}
-		if reserved(name) {
-			return nil, errors.New("Attribute name is a reserved keyword; reserved keyword: " + name)
-		}
-		x, err := p.parseSteps(path{{name: name, slot: -1, index: -1}})
-		return pathOperand{x}, err
+func (p *parser) parseSetOperand() operand {
+	if x, ok := p.parseTerm(p.parseSetFunction); ok {
+		return x.op
 	}
-	if p.punct("(") {
-		return p.parseParens(p.parseSetOperand)
-	}
-	return nil, p.unexpected()
+	return p.parseParens(p.parseSetOperand)
 }
 
 // parseSetFunction parses the arguments of a function whose name is read.
-func (p *parser) parseSetFunction(name string) (operand, error) {
-	switch name {
-	case "if_not_exists", "list_append":
-	case "attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains", "size":
-		return nil, errors.New("The function is not allowed in an update expression; function: " + name)
+func (p *parser) parseSetFunction(name string) part {
+	switch {
+	case name == "if_not_exists" || name == "list_append":
+	case functions[name] > 0:
+		fail(errors.New("The function is not allowed in an update expression; function: " + name))
 	default:
-		return nil, errors.New("Invalid function name; function: " + name)
+		fail(errors.New("Invalid function name; function: " + name))
 	}
-	if err := p.operator(); err != nil { // past "("
-		return nil, err
+	p.operator()
+	args := p.parseArguments(name, 2, func() operand {
+		x := p.parseSetOperand()
+		refuseAppended(x)
+		return x
+	})
+	if name == "if_not_exists" {
+		needPath(name, args[0])
 	}
-	var args []operand
-	for {
-		x, err := p.parseSetOperand()
-		if err != nil {
-			return nil, err
-		}
-		if _, ok := x.(appendOperand); ok {
-			return nil, errMisused("list_append")
-		}
-		args = append(args, x)
-		if p.punct(")") {
-			break
-		}
-		if err := p.expect(","); err != nil {
-			return nil, err
-		}
-	}
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	if len(args) != 2 {
-		return nil, errOperands(name, len(args))
-	}
-	if name == "list_append" {
-		return appendOperand{args[0], args[1]}, nil
-	}
-	x, ok := args[0].(pathOperand)
-	if !ok {
-		return nil, errNoPath(name)
-	}
-	return defaultOperand{x.p, args[1]}, nil
+	return part{op: call{name, args}}
 }

@@ -2,8 +2,6 @@ package memdynamo
 
 import (
 	"errors"
-	"strings"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -12,24 +10,15 @@ import (
 // alone, shared and immutable. Its conditions and updates are those of
 // expressions, their slots filled from literals and parameters.
 type statement struct {
-	verb     sqlVerb
+	verb     verb // verbCheck is SELECT
 	table    string
 	columns  []path  // SELECT; nil for *
-	update   *update // UPDATE
+	update   update  // UPDATE
 	document literal // INSERT
-	where    []node  // what WHERE joins by AND
+	where    []*node // what WHERE joins by AND
 	slots    []literal
 	params   int
 }
-
-type sqlVerb uint8
-
-const (
-	sqlSelect sqlVerb = iota
-	sqlInsert
-	sqlUpdate
-	sqlDelete
-)
 
 // literal is a value written in a statement, parameters inside it open.
 type literal struct {
@@ -48,35 +37,17 @@ type literalField struct {
 
 const maxStatement = 8192
 
-// maxCached bounds this one too; see exprCache.
-type stmtCache struct {
-	mu     sync.RWMutex
-	parsed map[string]*statement
-}
-
-func (c *stmtCache) parse(text string) (*statement, error) {
-	c.mu.RLock()
-	s := c.parsed[text]
-	c.mu.RUnlock()
-	if s != nil {
-		return s, nil
-	}
+func parseStatement(text string) (*statement, error) {
 	if len(text) > maxStatement {
 		return nil, constraint("…", "statements.1.member.statement", "have length less than or equal to 8192")
 	}
-	p := &sqlParser{lex: sqlLexer{src: text}, out: new(statement)}
-	if err := p.parse(); err != nil {
-		if errors.Is(err, errSQL) {
-			return nil, validation("%s: %s", errSQL, text)
-		}
+	p := &sqlParser{reader: reader{lex: &sqlLexer{src: text}}, out: new(statement)}
+	switch err := p.parsing(p.parse); {
+	case errors.Is(err, errSQL):
+		return nil, validation("%s: %s", errSQL, text)
+	case err != nil:
 		return nil, validation("%s", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.parsed == nil || len(c.parsed) >= maxCached {
-		c.parsed = make(map[string]*statement)
-	}
-	c.parsed[text] = p.out
 	return p.out, nil
 }
 
@@ -177,14 +148,14 @@ var errNoKey = errors.New("Where clause does not contain a mandatory equality on
 // condition, nil if nothing remains.
 func (s *statement) split(t *table, b *bound) ([]attr, *bound, error) {
 	var attrs []attr
-	var rest node
+	var rest *node
 	for _, n := range s.where {
 		name, v := equality(n, b)
 		if v == nil || !t.isKey(name) {
 			if rest == nil {
 				rest = n
 			} else {
-				rest = andNode{rest, n}
+				rest = &node{op: "AND", of: []*node{rest, n}}
 			}
 			continue
 		}
@@ -208,21 +179,20 @@ func (s *statement) split(t *table, b *bound) ([]attr, *bound, error) {
 
 // equality takes name = value apart, either side first; the value is nil for
 // any other condition.
-func equality(n node, b *bound) (string, value) {
-	c, ok := n.(compareNode)
-	if !ok || c.op != "=" {
+func equality(n *node, b *bound) (string, value) {
+	if n.op != "=" {
 		return "", nil
 	}
-	l, r := c.l, c.r
-	if _, ok := l.(valueOperand); ok {
+	l, r := n.args[0], n.args[1]
+	if _, ok := l.(slot); ok {
 		l, r = r, l
 	}
-	p, ok1 := l.(pathOperand)
-	v, ok2 := r.(valueOperand)
-	if !ok1 || !ok2 || len(p.p) != 1 {
+	p, ok1 := l.(path)
+	v, ok2 := r.(slot)
+	if !ok1 || !ok2 || len(p) != 1 {
 		return "", nil
 	}
-	return p.p[0].name, b.slots[v.slot]
+	return p[0].name, b.slots[v]
 }
 
 func (t *table) keyKind(name string) kind {
@@ -233,13 +203,9 @@ func (t *table) keyKind(name string) kind {
 }
 
 // conjuncts lists what a condition joins by AND, left to right.
-func conjuncts(n node, to []node) []node {
-	if a, ok := n.(andNode); ok {
-		return conjuncts(a.r, conjuncts(a.l, to))
+func conjuncts(n *node, to []*node) []*node {
+	if n.op == "AND" {
+		return conjuncts(n.of[1], conjuncts(n.of[0], to))
 	}
 	return append(to, n)
-}
-
-func isWord(t sqlToken, word string) bool {
-	return t.kind == sqlWord && strings.EqualFold(t.text, word)
 }

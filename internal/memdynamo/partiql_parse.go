@@ -1,345 +1,264 @@
 package memdynamo
 
-import "strconv"
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
 
-// sqlParser parses one statement by recursive descent, one token ahead.
+// errSQL is any statement that cannot be read; the caller adds the statement.
+var errSQL = errors.New("Statement wasn't well formed, can't be processed")
+
+// sqlLexer cuts a statement into tokens.
+type sqlLexer struct {
+	src string
+	pos int
+}
+
+func (*sqlLexer) unexpected() error { return errSQL }
+
+func (l *sqlLexer) next() token {
+	l.pos = skipSpace(l.src, l.pos)
+	start := l.pos
+	if start == len(l.src) {
+		return token{kind: tokEOF}
+	}
+	kind := tokPunct
+	switch c := l.src[start]; {
+	case isLetter(c) || c == '_':
+		kind, l.pos = tokWord, word(l.src, start)
+	case c == '"':
+		return l.quoted(tokQuoted)
+	case c == '\'':
+		return l.quoted(tokString)
+	case isDigit(c):
+		kind = tokNumber
+		l.number()
+	default:
+		l.pos++
+		for _, two := range []string{"<=", ">=", "<>", "!=", "<<", ">>"} {
+			if strings.HasPrefix(l.src[start:], two) {
+				l.pos = start + 2
+			}
+		}
+		if l.pos == start+1 && strings.IndexByte("()[]{},.:;*=<>+-?", c) < 0 {
+			kind = tokBad
+		}
+	}
+	return token{kind: kind, text: l.src[start:l.pos]}
+}
+
+// quoted reads up to the closing quote; a doubled one is one of the text.
+func (l *sqlLexer) quoted(kind tokenKind) token {
+	quote := l.src[l.pos]
+	var b strings.Builder
+	for i := l.pos + 1; i < len(l.src); i++ {
+		if l.src[i] == quote {
+			if i++; i == len(l.src) || l.src[i] != quote {
+				l.pos = i
+				return token{kind: kind, text: b.String()}
+			}
+		}
+		b.WriteByte(l.src[i])
+	}
+	return token{kind: tokBad}
+}
+
+// number reads digits, a point, an exponent, as far as they go; whether they
+// are a number is parseDecimal's to say.
+func (l *sqlLexer) number() {
+	for l.pos < len(l.src) {
+		c := l.src[l.pos]
+		sign := (c == '+' || c == '-') && (l.src[l.pos-1] == 'e' || l.src[l.pos-1] == 'E')
+		if !isDigit(c) && c != '.' && c != 'e' && c != 'E' && !sign {
+			return
+		}
+		l.pos++
+	}
+}
+
+// sqlParser parses one statement by recursive descent.
 type sqlParser struct {
-	lex sqlLexer
-	tok sqlToken
+	reader
 	out *statement
 }
 
-func (p *sqlParser) advance() (err error) {
-	p.tok, err = p.lex.next()
-	return err
+// acceptWord moves past a keyword if it is here.
+func (p *sqlParser) acceptWord(w string) bool {
+	if !p.tok.is(w) {
+		return false
+	}
+	p.advance()
+	return true
 }
-
-func (p *sqlParser) word(w string) bool  { return isWord(p.tok, w) }
-func (p *sqlParser) punct(s string) bool { return p.tok.kind == sqlPunct && p.tok.text == s }
 
 // words moves past keywords that must be here.
-func (p *sqlParser) words(ws ...string) error {
+func (p *sqlParser) words(ws ...string) {
 	for _, w := range ws {
-		if !p.word(w) {
-			return errSQL
-		}
-		if err := p.advance(); err != nil {
-			return err
+		if !p.acceptWord(w) {
+			p.unexpected()
 		}
 	}
-	return nil
 }
 
-func (p *sqlParser) expect(s string) error {
-	if !p.punct(s) {
-		return errSQL
-	}
-	return p.advance()
-}
-
-// accept moves past a punctuation mark if it is here.
-func (p *sqlParser) accept(s string) (bool, error) {
-	if !p.punct(s) {
-		return false, nil
-	}
-	return true, p.advance()
-}
-
-func (p *sqlParser) parse() error {
-	if err := p.advance(); err != nil {
-		return err
-	}
-	var err error
+func (p *sqlParser) parse() {
 	switch {
-	case p.word("SELECT"):
-		err = p.parseSelect()
-	case p.word("INSERT"):
-		err = p.parseInsert()
-	case p.word("UPDATE"):
-		err = p.parseUpdate()
-	case p.word("DELETE"):
-		err = p.parseDelete()
+	case p.acceptWord("SELECT"):
+		p.out.verb = verbCheck
+		if !p.accept("*") {
+			p.list(func() { p.out.columns = append(p.out.columns, p.parsePath()) })
+		}
+		p.words("FROM")
+		p.parseTable()
+		p.parseWhere()
+	case p.acceptWord("INSERT"):
+		p.out.verb = verbPut
+		p.words("INTO")
+		p.parseTable()
+		p.words("VALUE")
+		if p.out.document = p.parseLiteral(); p.out.document.kind != kindM {
+			p.unexpected()
+		}
+	case p.acceptWord("UPDATE"):
+		p.out.verb = verbUpdate
+		p.parseTable()
+		p.parseClauses()
+		p.parseWhere()
+	case p.acceptWord("DELETE"):
+		p.out.verb = verbDelete
+		p.words("FROM")
+		p.parseTable()
+		p.parseWhere()
 	default:
-		return errSQL
+		p.unexpected()
 	}
-	if err != nil {
-		return err
-	}
-	if _, err := p.accept(";"); err != nil {
-		return err
-	}
-	if p.tok.kind != sqlEOF {
-		return errSQL
-	}
-	return nil
+	p.accept(";")
 }
 
-func (p *sqlParser) parseSelect() error {
-	p.out.verb = sqlSelect
-	if err := p.advance(); err != nil {
-		return err
+func (p *sqlParser) parseTable() {
+	if p.tok.kind != tokWord && p.tok.kind != tokQuoted {
+		p.unexpected()
 	}
-	if all, err := p.accept("*"); err != nil {
-		return err
-	} else if !all {
-		for {
-			x, err := p.parsePath()
-			if err != nil {
-				return err
-			}
-			p.out.columns = append(p.out.columns, x)
-			if more, err := p.accept(","); err != nil {
-				return err
-			} else if !more {
-				break
-			}
-		}
-	}
-	if err := p.words("FROM"); err != nil {
-		return err
-	}
-	return p.parseTableWhere()
+	p.out.table = p.tok.text
+	p.advance()
 }
 
-func (p *sqlParser) parseDelete() error {
-	p.out.verb = sqlDelete
-	if err := p.words("DELETE", "FROM"); err != nil {
-		return err
-	}
-	return p.parseTableWhere()
-}
-
-func (p *sqlParser) parseInsert() error {
-	p.out.verb = sqlInsert
-	if err := p.words("INSERT", "INTO"); err != nil {
-		return err
-	}
-	if err := p.parseTable(); err != nil {
-		return err
-	}
-	if err := p.words("VALUE"); err != nil {
-		return err
-	}
-	var err error
-	p.out.document, err = p.parseLiteral()
-	if err == nil && p.out.document.kind != kindM {
-		return errSQL
-	}
-	return err
-}
-
-func (p *sqlParser) parseUpdate() error {
-	p.out.verb, p.out.update = sqlUpdate, new(update)
-	if err := p.words("UPDATE"); err != nil {
-		return err
-	}
-	if err := p.parseTable(); err != nil {
-		return err
-	}
-	clauses := 0
-	for ; ; clauses++ {
+// parseClauses parses SET a = x, b = y, and REMOVE c, in any number and order.
+func (p *sqlParser) parseClauses() {
+	var removed update
+	for {
 		switch {
-		case p.word("SET"):
-			if err := p.parseSets(); err != nil {
-				return err
+		case p.acceptWord("SET"):
+			p.list(func() {
+				to := p.parsePath()
+				p.expect("=")
+				p.out.update = append(p.out.update, assignment{to, p.parseSum()})
+			})
+		case p.acceptWord("REMOVE"):
+			removed = append(removed, assignment{p: p.parsePath()})
+		default:
+			if p.out.update = append(p.out.update, removed...); p.out.update == nil {
+				p.unexpected()
 			}
-			continue
-		case p.word("REMOVE"):
-			if err := p.advance(); err != nil {
-				return err
-			}
-			x, err := p.parsePath()
-			if err != nil {
-				return err
-			}
-			p.out.update.remove = append(p.out.update.remove, x)
-			continue
+			return
 		}
-		break
 	}
-	if clauses == 0 {
-		return errSQL
-	}
-	return p.parseWhere()
-}
-
-// parseSets parses SET a = x, b = y
-func (p *sqlParser) parseSets() error {
-	for more := true; more; {
-		if err := p.advance(); err != nil { // past SET, or a comma
-			return err
-		}
-		to, err := p.parsePath()
-		if err != nil {
-			return err
-		}
-		if err := p.expect("="); err != nil {
-			return err
-		}
-		x, err := p.parseSum()
-		if err != nil {
-			return err
-		}
-		p.out.update.set = append(p.out.update.set, setAction{to, x})
-		more = p.punct(",")
-	}
-	return nil
 }
 
 // parseSum parses x [+|- y]
-func (p *sqlParser) parseSum() (operand, error) {
-	l, err := p.parseTerm()
-	if err != nil {
-		return nil, err
+func (p *sqlParser) parseSum() operand {
+	l, sign := p.parseTerm(), p.tok.text
+	if !p.accept("+") && !p.accept("-") {
+		return l
 	}
-	if !p.punct("+") && !p.punct("-") {
-		return l, nil
-	}
-	minus := p.punct("-")
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	r, err := p.parseTerm()
-	return arithOperand{minus: minus, l: l, r: r}, err
+	return call{sign, []operand{l, p.parseTerm()}}
 }
 
-// parseTerm parses a literal, a parameter, a path or a function of SET.
-func (p *sqlParser) parseTerm() (operand, error) {
+// parseTerm parses what SET may compute.
+func (p *sqlParser) parseTerm() operand {
+	return p.parseFunction(p.parseTerm, map[string]int{"list_append": 2, "set_add": 2, "set_delete": 2})
+}
+
+// parseOperand parses what conditions may compare.
+func (p *sqlParser) parseOperand() operand {
+	return p.parseFunction(p.parseOperand, map[string]int{"size": 1})
+}
+
+// parseFunction parses a literal, a parameter, a path or one of some functions, which are given
+// with how many operands they have.
+func (p *sqlParser) parseFunction(one func() operand, functions map[string]int) operand {
 	if !p.startsPath() {
 		return p.parseSlot()
 	}
-	function := p.tok
-	x, err := p.parsePath()
-	if err != nil || !p.punct("(") {
-		return pathOperand{x}, err
+	name := p.tok
+	x := p.parsePath()
+	if !p.punct("(") {
+		return x
 	}
-	if function.kind != sqlWord || len(x) > 1 {
-		return nil, errSQL
+	c := call{strings.ToLower(name.text), nil}
+	want, ok := functions[c.function]
+	if !ok || name.kind != tokWord || len(x) > 1 {
+		p.unexpected()
 	}
-	args, err := p.parseList("(", ")", p.parseTerm)
-	if err != nil || len(args) != 2 {
-		return nil, errSQL
+	c.args = p.parseList("(", ")", want, one)
+	if _, ok := c.args[0].(path); !ok && strings.HasPrefix(c.function, "set_") {
+		p.unexpected()
 	}
-	switch {
-	case isWord(function, "list_append"):
-		return appendOperand{args[0], args[1]}, nil
-	case isWord(function, "set_add"), isWord(function, "set_delete"):
-		to, ok := args[0].(pathOperand)
-		if !ok {
-			return nil, errSQL
-		}
-		return setOpOperand{minus: isWord(function, "set_delete"), p: to.p, x: args[1]}, nil
-	}
-	return nil, errSQL
+	return c
 }
 
-// parseList parses open x, y, … close, at least one.
-func (p *sqlParser) parseList(open, end string, one func() (operand, error)) ([]operand, error) {
-	if err := p.expect(open); err != nil {
-		return nil, err
+// parseList parses open x, y, … close, as many as wanted, or, with 0, at least one.
+func (p *sqlParser) parseList(open, end string, want int, one func() operand) (out []operand) {
+	p.expect(open)
+	p.list(func() { out = append(out, one()) })
+	p.expect(end)
+	if want > 0 && len(out) != want {
+		p.unexpected()
 	}
-	var out []operand
-	for {
-		x, err := one()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, x)
-		if more, err := p.accept(","); err != nil {
-			return nil, err
-		} else if !more {
-			return out, p.expect(end)
-		}
-	}
+	return out
 }
 
-func (p *sqlParser) parseTable() error {
-	if p.tok.kind != sqlWord && p.tok.kind != sqlQuoted {
-		return errSQL
+func (p *sqlParser) parseWhere() {
+	if p.acceptWord("WHERE") { // no key without: refused with the table known
+		p.out.where = conjuncts(p.parseOr(), nil)
 	}
-	p.out.table = p.tok.text
-	return p.advance()
-}
-
-func (p *sqlParser) parseTableWhere() error {
-	if err := p.parseTable(); err != nil {
-		return err
-	}
-	return p.parseWhere()
-}
-
-func (p *sqlParser) parseWhere() error {
-	if !p.word("WHERE") {
-		return nil // no key then: refused with the table known
-	}
-	if err := p.advance(); err != nil {
-		return err
-	}
-	n, err := p.parseOr()
-	p.out.where = conjuncts(n, nil)
-	return err
 }
 
 // startsPath reports whether a name begins here, and no word of the language.
 func (p *sqlParser) startsPath() bool {
-	return p.tok.kind == sqlQuoted || p.tok.kind == sqlWord && !sqlKeyword(p.tok)
+	return p.tok.kind == tokQuoted || p.tok.kind == tokWord && !sqlKeywords[strings.ToUpper(p.tok.text)]
 }
 
-func sqlKeyword(t sqlToken) bool {
-	for _, w := range [...]string{"AND", "OR", "NOT", "IN", "IS", "BETWEEN", "MISSING", "NULL", "TRUE", "FALSE",
-		"SET", "REMOVE", "WHERE", "FROM", "VALUE", "RETURNING", "SELECT", "INSERT", "UPDATE", "DELETE", "INTO"} {
-		if isWord(t, w) {
-			return true
-		}
-	}
-	return false
+var sqlKeywords = map[string]bool{"AND": true, "OR": true, "NOT": true, "IN": true, "IS": true, "BETWEEN": true,
+	"MISSING": true, "NULL": true, "TRUE": true, "FALSE": true, "SET": true, "REMOVE": true, "WHERE": true, "FROM": true,
+	"VALUE": true, "RETURNING": true, "SELECT": true, "INSERT": true, "UPDATE": true, "DELETE": true, "INTO": true}
+
+func (p *sqlParser) parsePath() path {
+	return p.steps(path{p.parseName()}, p.parseName, p.parseIndex)
 }
 
-func (p *sqlParser) parsePath() (path, error) {
-	var out path
-	for {
-		if !p.startsPath() {
-			return nil, errSQL
-		}
-		out = append(out, step{name: p.tok.text, slot: -1, index: -1})
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		for p.punct("[") {
-			s, err := p.parseIndex()
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, s)
-		}
-		if more, err := p.accept("."); err != nil {
-			return nil, err
-		} else if !more {
-			return out, nil
-		}
+func (p *sqlParser) parseName() step {
+	if !p.startsPath() {
+		p.unexpected()
 	}
+	s := step{name: p.tok.text, slot: -1, index: -1}
+	p.advance()
+	return s
 }
 
-func (p *sqlParser) parseIndex() (step, error) {
-	if err := p.advance(); err != nil {
-		return step{}, err
-	}
+func (p *sqlParser) parseIndex() step {
 	n, err := strconv.ParseInt(p.tok.text, 10, 32)
-	if p.tok.kind != sqlNumber || err != nil {
-		return step{}, errSQL
+	if p.tok.kind != tokNumber || err != nil {
+		p.unexpected()
 	}
-	if err := p.advance(); err != nil {
-		return step{}, err
-	}
-	return step{slot: -1, index: int(n)}, p.expect("]")
+	p.advance()
+	return step{slot: -1, index: int(n)}
 }
 
 // parseSlot parses a literal or a parameter into a slot of its own.
-func (p *sqlParser) parseSlot() (operand, error) {
-	l, err := p.parseLiteral()
-	if err != nil {
-		return nil, err
-	}
+func (p *sqlParser) parseSlot() operand { return p.newSlot(p.parseLiteral()) }
+
+func (p *sqlParser) newSlot(l literal) slot {
 	p.out.slots = append(p.out.slots, l)
-	return valueOperand{len(p.out.slots) - 1}, nil
+	return slot(len(p.out.slots) - 1)
 }

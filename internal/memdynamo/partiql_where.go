@@ -2,127 +2,50 @@ package memdynamo
 
 import "strings"
 
-func (p *sqlParser) parseOr() (node, error) {
-	l, err := p.parseAnd()
-	for err == nil && p.word("OR") {
-		if err = p.advance(); err != nil {
-			break
-		}
-		var r node
-		r, err = p.parseAnd()
-		l = orNode{l, r}
+func (p *sqlParser) parseOr() *node  { return p.parseChain("OR", p.parseAnd) }
+func (p *sqlParser) parseAnd() *node { return p.parseChain("AND", p.parseNot) }
+
+// parseChain parses x {word x}, left to right.
+func (p *sqlParser) parseChain(word string, one func() *node) *node {
+	n := one()
+	for p.acceptWord(word) {
+		n = &node{op: word, of: []*node{n, one()}}
 	}
-	return l, err
+	return n
 }
 
-func (p *sqlParser) parseAnd() (node, error) {
-	l, err := p.parseNot()
-	for err == nil && p.word("AND") {
-		if err = p.advance(); err != nil {
-			break
-		}
-		var r node
-		r, err = p.parseNot()
-		l = andNode{l, r}
-	}
-	return l, err
-}
-
-func (p *sqlParser) parseNot() (node, error) {
-	if p.word("NOT") {
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		x, err := p.parseNot()
-		return notNode{x}, err
-	}
-	if more, err := p.accept("("); err != nil {
-		return nil, err
-	} else if more {
-		x, err := p.parseOr()
-		if err != nil {
-			return nil, err
-		}
-		return x, p.expect(")")
+func (p *sqlParser) parseNot() *node {
+	switch {
+	case p.acceptWord("NOT"):
+		return &node{op: "NOT", of: []*node{p.parseNot()}}
+	case p.accept("("):
+		n := p.parseOr()
+		p.expect(")")
+		return n
 	}
 	return p.parseComparison()
 }
 
-func (p *sqlParser) parseComparison() (node, error) {
-	if p.tok.kind == sqlWord {
-		if want, ok := sqlFunctions[strings.ToLower(p.tok.text)]; ok {
-			return p.parseFunction(strings.ToLower(p.tok.text), want)
+func (p *sqlParser) parseComparison() *node {
+	switch name := strings.ToLower(p.tok.text); name {
+	case "attribute_type", "begins_with", "contains":
+		if p.tok.kind == tokWord {
+			p.advance()
+			return &node{op: name, args: p.parseList("(", ")", 2, p.parseOperand)}
 		}
 	}
-	l, err := p.parseOperand()
-	if err != nil {
-		return nil, err
-	}
-	return p.parseOperator(l)
-}
-
-// sqlFunctions are the functions that are conditions, and their arguments.
-var sqlFunctions = map[string]int{"attribute_type": 2, "begins_with": 2, "contains": 2}
-
-func (p *sqlParser) parseFunction(name string, want int) (node, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	args, err := p.parseList("(", ")", p.parseOperand)
-	if err != nil || len(args) != want {
-		return nil, errSQL
-	}
-	switch name {
-	case "attribute_type":
-		return typeNode{args[0], args[1]}, nil
-	case "begins_with":
-		return beginsNode{args[0], args[1]}, nil
-	default:
-		return containsNode{args[0], args[1]}, nil
-	}
-}
-
-// parseOperand parses a path, a literal, a parameter or size(path).
-func (p *sqlParser) parseOperand() (operand, error) {
-	if !p.startsPath() {
-		return p.parseSlot()
-	}
-	function := p.tok
-	x, err := p.parsePath()
-	if err != nil || !p.punct("(") {
-		return pathOperand{x}, err
-	}
-	if !isWord(function, "size") || len(x) > 1 {
-		return nil, errSQL
-	}
-	args, err := p.parseList("(", ")", p.parseOperand)
-	if err != nil || len(args) != 1 {
-		return nil, errSQL
-	}
-	return sizeOperand{args[0]}, nil
-}
-
-func (p *sqlParser) parseOperator(l operand) (node, error) {
+	l := p.parseOperand()
 	switch {
-	case p.word("IS"):
+	case p.acceptWord("IS"):
 		return p.parseIs(l)
-	case p.word("BETWEEN"):
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-		lo, err := p.parseOperand()
-		if err != nil {
-			return nil, err
-		}
-		if err := p.words("AND"); err != nil {
-			return nil, err
-		}
-		hi, err := p.parseOperand()
-		return betweenNode{l, lo, hi}, err
-	case p.word("IN"):
+	case p.acceptWord("BETWEEN"):
+		lo := p.parseOperand()
+		p.words("AND")
+		return &node{op: "BETWEEN", args: []operand{l, lo, p.parseOperand()}}
+	case p.acceptWord("IN"):
 		return p.parseIn(l)
-	case p.tok.kind != sqlPunct:
-		return nil, errSQL
+	case p.tok.kind != tokPunct:
+		p.unexpected()
 	}
 	op := p.tok.text
 	switch op {
@@ -130,152 +53,114 @@ func (p *sqlParser) parseOperator(l operand) (node, error) {
 		op = "<>"
 	case "=", "<>", "<", "<=", ">", ">=":
 	default:
-		return nil, errSQL
+		p.unexpected()
 	}
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
-	r, err := p.parseOperand()
-	return compareNode{op, l, r}, err
+	p.advance()
+	return &node{op: op, args: []operand{l, p.parseOperand()}}
 }
 
-func (p *sqlParser) parseIn(l operand) (node, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
-	}
+func (p *sqlParser) parseIn(l operand) *node {
 	open, end := "[", "]"
 	if p.punct("(") {
 		open, end = "(", ")"
 	}
-	list, err := p.parseList(open, end, p.parseOperand)
-	if err == nil && len(list) > maxIn {
-		return nil, errSQL
+	list := p.parseList(open, end, 0, p.parseOperand)
+	if len(list) > maxIn {
+		p.unexpected()
 	}
-	return inNode{l, list}, err
+	return &node{op: "IN", args: append([]operand{l}, list...)}
 }
 
 // parseIs parses IS [NOT] MISSING and IS [NOT] NULL.
-func (p *sqlParser) parseIs(l operand) (node, error) {
-	if err := p.advance(); err != nil {
-		return nil, err
+func (p *sqlParser) parseIs(l operand) *node {
+	not := p.acceptWord("NOT")
+	if _, ok := l.(path); !ok {
+		p.unexpected()
 	}
-	not := p.word("NOT")
-	if not {
-		if err := p.advance(); err != nil {
-			return nil, err
-		}
-	}
-	x, ok := l.(pathOperand)
-	switch {
-	case !ok:
-		return nil, errSQL
-	case p.word("MISSING"):
-		return existsNode{x.p, !not}, p.advance()
-	case p.word("NULL"):
-		p.out.slots = append(p.out.slots, literal{value: strValue("NULL"), kind: kindS})
-		var n node = typeNode{l, valueOperand{len(p.out.slots) - 1}}
+	if p.acceptWord("MISSING") {
+		op := "attribute_not_exists"
 		if not {
-			n = notNode{n}
+			op = "attribute_exists"
 		}
-		return n, p.advance()
+		return &node{op: op, args: []operand{l}}
 	}
-	return nil, errSQL
+	p.words("NULL")
+	n := &node{op: "attribute_type", args: []operand{l, p.newSlot(literal{value: strValue("NULL"), kind: kindS})}}
+	if not {
+		return &node{op: "NOT", of: []*node{n}}
+	}
+	return n
 }
 
 // parseLiteral parses ?, 'text', a number, TRUE, FALSE, NULL, [ … ], { … },
 // << … >>
-func (p *sqlParser) parseLiteral() (literal, error) {
+func (p *sqlParser) parseLiteral() literal {
+	t := p.tok
 	switch {
-	case p.tok.kind == sqlString:
-		l := literal{value: strValue(p.tok.text), kind: kindS}
-		return l, p.advance()
-	case p.tok.kind == sqlNumber || p.punct("-"):
+	case t.kind == tokString:
+		p.advance()
+		return literal{value: strValue(t.text), kind: kindS}
+	case t.kind == tokNumber || p.punct("-"):
 		return p.parseNumber()
-	case p.word("TRUE"), p.word("FALSE"):
-		l := literal{value: boolValue(p.word("TRUE")), kind: kindBOOL}
-		return l, p.advance()
-	case p.word("NULL"):
-		return literal{value: nullValue{}, kind: kindNULL}, p.advance()
-	case p.punct("?"):
+	case p.acceptWord("TRUE"):
+		return literal{value: boolValue(true), kind: kindBOOL}
+	case p.acceptWord("FALSE"):
+		return literal{value: boolValue(false), kind: kindBOOL}
+	case p.acceptWord("NULL"):
+		return literal{value: nullValue{}, kind: kindNULL}
+	case p.accept("?"):
 		p.out.params++
-		return literal{param: p.out.params}, p.advance()
-	case p.punct("["):
-		list, err := p.parseLiterals("[", "]")
-		return literal{list: list, kind: kindL}, err
-	case p.punct("<<"):
-		list, err := p.parseLiterals("<<", ">>")
-		return literal{list: list, set: true}, err
-	case p.punct("{"):
+		return literal{param: p.out.params}
+	case p.accept("["):
+		return literal{list: p.parseLiterals("]"), kind: kindL}
+	case p.accept("<<"):
+		return literal{list: p.parseLiterals(">>"), set: true}
+	case p.accept("{"):
 		return p.parseDocument()
 	}
-	return literal{}, errSQL
+	p.unexpected()
+	return literal{}
 }
 
-func (p *sqlParser) parseNumber() (literal, error) {
+func (p *sqlParser) parseNumber() literal {
 	sign := ""
-	if more, err := p.accept("-"); err != nil {
-		return literal{}, err
-	} else if more {
+	if p.accept("-") {
 		sign = "-"
 	}
-	if p.tok.kind != sqlNumber {
-		return literal{}, errSQL
+	if p.tok.kind != tokNumber {
+		p.unexpected()
 	}
 	d, err := parseDecimal(sign + p.tok.text)
 	if err != nil {
-		return literal{}, err
+		fail(err)
 	}
-	return literal{value: d, kind: kindN}, p.advance()
+	p.advance()
+	return literal{value: d, kind: kindN}
 }
 
-// parseLiterals parses open x, y, … close, possibly none.
-func (p *sqlParser) parseLiterals(open, end string) ([]literal, error) {
-	if err := p.expect(open); err != nil {
-		return nil, err
+// parseLiterals parses x, y, … close, possibly none.
+func (p *sqlParser) parseLiterals(end string) (out []literal) {
+	if !p.punct(end) {
+		p.list(func() { out = append(out, p.parseLiteral()) })
 	}
-	var out []literal
-	for !p.punct(end) {
-		if len(out) > 0 {
-			if err := p.expect(","); err != nil {
-				return nil, err
-			}
-		}
-		l, err := p.parseLiteral()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, l)
-	}
-	return out, p.advance()
+	p.expect(end)
+	return out
 }
 
-// parseDocument parses {'name': value, …}.
-func (p *sqlParser) parseDocument() (literal, error) {
-	if err := p.expect("{"); err != nil {
-		return literal{}, err
-	}
+// parseDocument parses 'name': value, …}, possibly none.
+func (p *sqlParser) parseDocument() literal {
 	out := literal{kind: kindM}
-	for !p.punct("}") {
-		if len(out.fields) > 0 {
-			if err := p.expect(","); err != nil {
-				return literal{}, err
+	if !p.punct("}") {
+		p.list(func() {
+			name := p.tok
+			if name.kind != tokString && name.kind != tokQuoted {
+				p.unexpected()
 			}
-		}
-		if p.tok.kind != sqlString && p.tok.kind != sqlQuoted {
-			return literal{}, errSQL
-		}
-		name := p.tok.text
-		if err := p.advance(); err != nil {
-			return literal{}, err
-		}
-		if err := p.expect(":"); err != nil {
-			return literal{}, err
-		}
-		l, err := p.parseLiteral()
-		if err != nil {
-			return literal{}, err
-		}
-		out.fields = append(out.fields, literalField{name, l})
+			p.advance()
+			p.expect(":")
+			out.fields = append(out.fields, literalField{name.text, p.parseLiteral()})
+		})
 	}
-	return out, p.advance()
+	p.expect("}")
+	return out
 }

@@ -1,28 +1,19 @@
 package memdynamo
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // reserved reports whether DynamoDB refuses a name written raw in an
 // expression, in any case of its letters.
 func reserved(name string) bool {
-	if len(name) > longestReserved {
-		return false
-	}
-	return reservedWords[strings.ToUpper(name)]
+	_, found := slices.BinarySearch(reservedWords, strings.ToUpper(name))
+	return found
 }
 
-const longestReserved = len("LOCALTIMESTAMP")
-
-// reservedWords is the list DynamoDB documents, its misspellings included.
-var reservedWords = func() map[string]bool {
-	words := map[string]bool{}
-	for _, w := range strings.Fields(reservedText) {
-		words[w] = true
-	}
-	return words
-}()
-
-const reservedText = `
+// reservedWords is the list DynamoDB documents, in its order, its misspellings included.
+var reservedWords = strings.Fields(`
 ABORT ABSOLUTE ACTION ADD AFTER AGENT AGGREGATE ALL ALLOCATE ALTER ANALYZE AND ANY ARCHIVE ARE ARRAY AS ASC
 ASCII ASENSITIVE ASSERTION ASYMMETRIC AT ATOMIC ATTACH ATTRIBUTE AUTH AUTHORIZATION AUTHORIZE AUTO AVG BACK
 BACKUP BASE BATCH BEFORE BEGIN BETWEEN BIGINT BINARY BIT BLOB BLOCK BOOLEAN BOTH BREADTH BUCKET BULK BY
@@ -63,4 +54,4 @@ TRIGGER TRIM TRUE TRUNCATE TTL TUPLE TYPE UNDER UNDO UNION UNIQUE UNIT UNKNOWN U
 UNSIGNED UNTIL UPDATE UPPER URL USAGE USE USER USERS USING UUID VACUUM VALUE VALUED VALUES VARCHAR VARIABLE
 VARIANCE VARINT VARYING VIEW VIEWS VIRTUAL VOID WAIT WHEN WHENEVER WHERE WHILE WINDOW WITH WITHIN WITHOUT
 WORK WRAPPED WRITE YEAR ZONE
-`
+`)

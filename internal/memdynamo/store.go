@@ -1,6 +1,7 @@
 package memdynamo
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -39,13 +40,7 @@ type spot struct {
 type key struct{ hash, rng string }
 
 func (s spot) compare(o spot) int {
-	if c := strings.Compare(s.rng, o.rng); c != 0 {
-		return c
-	}
-	if c := strings.Compare(s.of.hash, o.of.hash); c != 0 {
-		return c
-	}
-	return strings.Compare(s.of.rng, o.of.rng)
+	return cmp.Or(strings.Compare(s.rng, o.rng), strings.Compare(s.of.hash, o.of.hash), strings.Compare(s.of.rng, o.of.rng))
 }
 
 func (p *partition) find(at spot) (int, bool) {

@@ -23,7 +23,8 @@ type table struct {
 	throughput types.ProvisionedThroughput
 	protected  bool
 
-	ttl string // the attribute, "" while disabled
+	ttl     string  // the attribute, "" while disabled
+	soonest decimal // no item that is yet to expire does so earlier
 	store
 	indexes []*index // the global ones first
 }
@@ -54,6 +55,9 @@ func (t *table) set(k key, it *item) {
 		for _, ix := range t.indexes {
 			ix.follow(k, old, it)
 		}
+	}
+	if at, ok := it.get(t.ttl).(decimal); ok && at.cmp(t.soonest) < 0 {
+		t.soonest = at
 	}
 	t.store.set(k.hash, spot{rng: k.rng}, it)
 }

@@ -109,17 +109,6 @@ func (d *digester) bound(b *bound) {
 	}
 }
 
-func (d *digester) number(n decimal) {
-	d.num(n.hi)
-	d.num(n.lo)
-	d.num(uint64(int(n.exp) + 1<<15))
-	if n.neg {
-		d.num(1)
-	} else {
-		d.num(0)
-	}
-}
-
 func (d *digester) value(v value) {
 	d.num(uint64(v.kind()))
 	switch v := v.(type) {
@@ -128,22 +117,11 @@ func (d *digester) value(v value) {
 	case binValue:
 		d.text(string(v))
 	case decimal:
-		d.number(v)
-	case boolValue:
-		if v {
-			d.num(1)
-		} else {
-			d.num(0)
-		}
+		d.text(v.String())
 	case strSet:
 		d.texts(v)
 	case binSet:
 		d.texts(v)
-	case numSet:
-		d.num(uint64(len(v)))
-		for _, n := range v {
-			d.number(n)
-		}
 	case listValue:
 		d.num(uint64(len(v)))
 		for _, e := range v {
@@ -151,5 +129,7 @@ func (d *digester) value(v value) {
 		}
 	case mapValue:
 		d.attrs(v)
+	default: // true, false, NULL or a set of numbers
+		d.text(fmt.Sprint(v))
 	}
 }

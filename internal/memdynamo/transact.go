@@ -1,6 +1,7 @@
 package memdynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,23 +34,19 @@ func (db *DB) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrite
 }
 
 func (db *DB) transactWriteItems(in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, error) {
-	if err := firstError(
-		required("TransactWriteItems", need{"TransactItems", in.TransactItems == nil}), checkLength(in),
-		known(in), checkCapacity(in.ReturnConsumedCapacity), checkCount(len(in.TransactItems)), checkToken(*in.ClientRequestToken),
-	); err != nil {
+	token := *in.ClientRequestToken
+	if err := cmp.Or(checkLength(in), checkCount(len(in.TransactItems)), checkToken(token)); err != nil {
 		return nil, err
 	}
 	actions := make([]action, len(in.TransactItems))
 	for i := range in.TransactItems {
-		if err := db.transactAction(&actions[i], &in.TransactItems[i]); err != nil {
+		var err error
+		if actions[i], err = db.transactAction(&in.TransactItems[i]); err != nil {
 			return nil, err
 		}
 	}
-	costs, err := db.transact(actions, *in.ClientRequestToken, digest(actions))
-	if err != nil {
-		return nil, err
-	}
-	return &dynamodb.TransactWriteItemsOutput{ConsumedCapacity: costs.consumed(in.ReturnConsumedCapacity, true)}, nil
+	costs, err := db.transact(actions, token, digest(actions))
+	return &dynamodb.TransactWriteItemsOutput{ConsumedCapacity: costs.consumed(in.ReturnConsumedCapacity, true)}, err
 }
 
 func checkCount(n int) error {
@@ -73,90 +70,77 @@ func checkToken(token string) error {
 }
 
 // transactAction prepares one action of a transaction.
-func (db *DB) transactAction(a *action, in *types.TransactWriteItem) error {
-	if err := known(in); err != nil {
-		return err
+func (db *DB) transactAction(in *types.TransactWriteItem) (action, error) {
+	if err := check("", in); err != nil {
+		return action{}, err
 	}
-	n := 0
-	for _, given := range []bool{in.Put != nil, in.Update != nil, in.Delete != nil, in.ConditionCheck != nil} {
-		if given {
-			n++
-		}
-	}
-	if n != 1 {
-		return validation("TransactItems can only contain one of Check, Put, Update or Delete")
-	}
+	var all []request
+	var err error
+	writesIn(in, func(name string, part any, x request) {
+		all = append(all, x)
+		err = check("TransactWriteItems.TransactItems."+name+"Input", part)
+	})
 	switch {
-	case in.Put != nil:
-		return db.transactPut(a, in.Put)
-	case in.Update != nil:
-		return db.transactUpdate(a, in.Update)
-	case in.Delete != nil:
-		return db.transactDelete(a, in.Delete)
-	default:
-		return db.transactCheck(a, in.ConditionCheck)
+	case len(all) != 1:
+		return action{}, validation("TransactItems can only contain one of Check, Put, Update or Delete")
+	case err != nil:
+		return action{}, err
+	}
+	return db.prepare(all[0])
+}
+
+// writesIn calls do for each write in an item of a transaction, which may have one.
+func writesIn(in *types.TransactWriteItem, do func(name string, part any, x request)) {
+	if p := in.Put; p != nil {
+		do("Put", p, request{
+			verb: verbPut, table: p.TableName, item: p.Item,
+			names: p.ExpressionAttributeNames, values: p.ExpressionAttributeValues, cond: p.ConditionExpression,
+			onFailure: p.ReturnValuesOnConditionCheckFailure,
+		})
+	}
+	if u := in.Update; u != nil {
+		do("Update", u, request{
+			verb: verbUpdate, table: u.TableName, item: u.Key,
+			names: u.ExpressionAttributeNames, values: u.ExpressionAttributeValues, cond: u.ConditionExpression,
+			update: u.UpdateExpression, onFailure: u.ReturnValuesOnConditionCheckFailure,
+		})
+	}
+	if d := in.Delete; d != nil {
+		do("Delete", d, request{
+			verb: verbDelete, table: d.TableName, item: d.Key,
+			names: d.ExpressionAttributeNames, values: d.ExpressionAttributeValues, cond: d.ConditionExpression,
+			onFailure: d.ReturnValuesOnConditionCheckFailure,
+		})
+	}
+	if c := in.ConditionCheck; c != nil {
+		do("ConditionCheck", c, request{
+			verb: verbCheck, table: c.TableName, item: c.Key,
+			names: c.ExpressionAttributeNames, values: c.ExpressionAttributeValues, cond: c.ConditionExpression,
+			onFailure: c.ReturnValuesOnConditionCheckFailure,
+		})
 	}
 }
 
-func (db *DB) transactPut(a *action, in *types.Put) error {
-	if err := firstError(required("TransactWriteItems.TransactItems.Put", need{"Item", in.Item == nil}, need{"TableName", in.TableName == nil}),
-		known(in), checkTableName(in.TableName)); err != nil {
-		return err
-	}
-	if err := a.put(*in.TableName, in.Item); err != nil {
-		return err
-	}
-	return db.prepare(a, expressions{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
-		cond: in.ConditionExpression, onFailure: in.ReturnValuesOnConditionCheckFailure})
-}
+// places are where in the whole DB the items of a request are.
+type places map[place]bool
 
-func (db *DB) transactUpdate(a *action, in *types.Update) error {
-	if err := firstError(required("TransactWriteItems.TransactItems.Update", need{"Key", in.Key == nil}, need{"TableName", in.TableName == nil},
-		need{"UpdateExpression", in.UpdateExpression == nil}), known(in), checkTableName(in.TableName)); err != nil {
-		return err
-	}
-	if err := a.keyed(verbUpdate, *in.TableName, in.Key); err != nil {
-		return err
-	}
-	return db.prepare(a, expressions{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
-		cond: in.ConditionExpression, update: in.UpdateExpression, onFailure: in.ReturnValuesOnConditionCheckFailure})
-}
-
-func (db *DB) transactDelete(a *action, in *types.Delete) error {
-	if err := firstError(required("TransactWriteItems.TransactItems.Delete", need{"Key", in.Key == nil}, need{"TableName", in.TableName == nil}),
-		known(in), checkTableName(in.TableName)); err != nil {
-		return err
-	}
-	if err := a.keyed(verbDelete, *in.TableName, in.Key); err != nil {
-		return err
-	}
-	return db.prepare(a, expressions{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
-		cond: in.ConditionExpression, onFailure: in.ReturnValuesOnConditionCheckFailure})
-}
-
-func (db *DB) transactCheck(a *action, in *types.ConditionCheck) error {
-	if err := firstError(required("TransactWriteItems.TransactItems.ConditionCheck", need{"Key", in.Key == nil}, need{"TableName", in.TableName == nil},
-		need{"ConditionExpression", in.ConditionExpression == nil}), known(in), checkTableName(in.TableName)); err != nil {
-		return err
-	}
-	if err := a.keyed(verbCheck, *in.TableName, in.Key); err != nil {
-		return err
-	}
-	return db.prepare(a, expressions{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
-		cond: in.ConditionExpression, onFailure: in.ReturnValuesOnConditionCheckFailure})
-}
-
-// place is where in the whole DB an item is.
 type place struct {
 	t   *table
 	key key
 }
 
+// twice adds the place of an action's item and reports whether it was there.
+func (p places) twice(a *action) bool {
+	at := place{a.t, a.key}
+	was := p[at]
+	p[at] = true
+	return was
+}
+
 // transact is the part of a transaction under the mutex.
 func (db *DB) transact(actions []action, token string, sum uint64) (bill, error) {
-	db.mu.Lock()
+	db.begin()
 	defer db.mu.Unlock()
-	db.usage.Requests++
 	failed, err := db.locateAll(actions)
 	if err != nil {
 		return nil, err
@@ -206,7 +190,7 @@ func (db *DB) transact(actions []action, token string, sum uint64) (bill, error)
 // tables' schemas.
 func (db *DB) locateAll(actions []action) ([]error, error) {
 	failed := make([]error, len(actions))
-	taken := make(map[place]struct{}, len(actions))
+	taken := make(places, len(actions))
 	for i := range actions {
 		a := &actions[i]
 		mismatch, bad := db.locate(a)
@@ -217,11 +201,9 @@ func (db *DB) locateAll(actions []action) ([]error, error) {
 		if mismatch != nil && a.key == (key{}) {
 			continue
 		}
-		p := place{a.t, a.key}
-		if _, twice := taken[p]; twice {
+		if taken.twice(a) {
 			return nil, validation(twoOnOneItem)
 		}
-		taken[p] = struct{}{}
 	}
 	return failed, nil
 }
@@ -269,50 +251,42 @@ func (db *DB) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItem
 }
 
 func (db *DB) transactGetItems(in *dynamodb.TransactGetItemsInput) (*dynamodb.TransactGetItemsOutput, error) {
-	if err := firstError(required("TransactGetItems", need{"TransactItems", in.TransactItems == nil}),
-		known(in), checkCapacity(in.ReturnConsumedCapacity), checkCount(len(in.TransactItems))); err != nil {
+	if err := checkCount(len(in.TransactItems)); err != nil {
 		return nil, err
 	}
-	gets := make([]*get, len(in.TransactItems))
-	actions := make([]action, len(gets))
+	gets := make([]action, len(in.TransactItems))
 	for i := range in.TransactItems {
-		g, err := db.transactGet(&in.TransactItems[i])
-		if err != nil {
+		var err error
+		if gets[i], err = db.transactGet(&in.TransactItems[i]); err != nil {
 			return nil, err
 		}
-		gets[i], actions[i] = g, g.action
 	}
-	costs, err := db.readAll(actions)
-	if err != nil {
-		return nil, err
-	}
+	costs, err := db.readAll(gets)
 	out := &dynamodb.TransactGetItemsOutput{
 		Responses:        make([]types.ItemResponse, len(gets)),
 		ConsumedCapacity: costs.consumed(in.ReturnConsumedCapacity, true),
 	}
-	for i, g := range gets {
-		out.Responses[i].Item = g.show(actions[i].old)
+	for i := range gets {
+		out.Responses[i].Item = gets[i].shown()
 	}
-	return out, nil
+	return out, err
 }
 
-func (db *DB) transactGet(in *types.TransactGetItem) (*get, error) {
-	if err := firstError(known(in), required("TransactGetItems.TransactItems", need{"Get", in.Get == nil})); err != nil {
-		return nil, err
+func (db *DB) transactGet(in *types.TransactGetItem) (a action, err error) {
+	if err := check("TransactGetItems.TransactItemsInput", in); err != nil {
+		return a, err
 	}
 	g := in.Get
-	if err := firstError(known(g), required("TransactGetItems.TransactItems.Get", need{"Key", g.Key == nil}, need{"TableName", g.TableName == nil}),
-		checkTableName(g.TableName)); err != nil {
-		return nil, err
+	if err := check("TransactGetItems.TransactItems.GetInput", g); err != nil {
+		return a, err
 	}
 	return db.newGet(*g.TableName, g.Key, g.ExpressionAttributeNames, g.ProjectionExpression)
 }
 
 // readAll is the part of a transactional read under the mutex.
 func (db *DB) readAll(actions []action) (bill, error) {
-	db.mu.Lock()
+	db.begin()
 	defer db.mu.Unlock()
-	db.usage.Requests++
 	failed, err := db.locateAll(actions)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package memdynamo
 import (
 	"bytes"
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -117,19 +118,7 @@ func attrsSize(v []attr) int {
 
 // find is the place of a name among sorted attributes, or where it belongs.
 func find(attrs []attr, name string) (int, bool) {
-	lo, hi := 0, len(attrs)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		switch strings.Compare(attrs[mid].name, name) {
-		case 0:
-			return mid, true
-		case -1:
-			lo = mid + 1
-		default:
-			hi = mid
-		}
-	}
-	return lo, false
+	return slices.BinarySearchFunc(attrs, name, func(a attr, name string) int { return strings.Compare(a.name, name) })
 }
 
 // lookup is an attribute's value, or nil.
@@ -242,75 +231,39 @@ func sortedHas[E any](in []E, e E, cmp func(E, E) int) bool {
 
 // union and minus are the set arithmetic of ADD and DELETE. ok is false where
 // the two are not sets of one type; minus returns nil for an empty result.
-func union(a, b value) (v value, ok bool) {
+func union(a, b value) (v value, ok bool) { return combine(a, b, false) }
+func minus(a, b value) (v value, ok bool) { return combine(a, b, true) }
+
+func combine(a, b value, less bool) (v value, ok bool) {
 	switch a := a.(type) {
 	case strSet:
-		if b, ok := b.(strSet); ok {
-			return strSet(mergeSorted(a, b, cmp.Compare[string])), true
-		}
+		return combineSets(a, b, less, cmp.Compare[string])
 	case binSet:
-		if b, ok := b.(binSet); ok {
-			return binSet(mergeSorted(a, b, cmp.Compare[string])), true
-		}
+		return combineSets(a, b, less, cmp.Compare[string])
 	case numSet:
-		if b, ok := b.(numSet); ok {
-			return numSet(mergeSorted(a, b, decimal.cmp)), true
-		}
+		return combineSets(a, b, less, decimal.cmp)
 	}
 	return nil, false
 }
 
-func minus(a, b value) (v value, ok bool) {
-	switch a := a.(type) {
-	case strSet:
-		if b, ok := b.(strSet); ok {
-			return nonEmpty(strSet(without(a, b, cmp.Compare[string]))), true
-		}
-	case binSet:
-		if b, ok := b.(binSet); ok {
-			return nonEmpty(binSet(without(a, b, cmp.Compare[string]))), true
-		}
-	case numSet:
-		if b, ok := b.(numSet); ok {
-			return nonEmpty(numSet(without(a, b, decimal.cmp))), true
-		}
-	}
-	return nil, false
-}
-
-func nonEmpty[S interface {
+func combineSets[S interface {
 	~[]E
 	value
-}, E any](s S) value {
-	if len(s) == 0 {
-		return nil
+}, E any](a S, other value, less bool, cmp func(E, E) int) (v value, ok bool) {
+	b, ok := other.(S)
+	if !ok {
+		return nil, false
 	}
-	return s
-}
-
-func mergeSorted[E any](a, b []E, cmp func(E, E) int) []E {
-	out := make([]E, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		switch c := cmp(a[0], b[0]); {
-		case c < 0:
-			out, a = append(out, a[0]), a[1:]
-		case c > 0:
-			out, b = append(out, b[0]), b[1:]
-		default:
-			out, a, b = append(out, a[0]), a[1:], b[1:]
+	if less {
+		left := slices.DeleteFunc(slices.Clone(a), func(e E) bool { return sortedHas(b, e, cmp) })
+		if len(left) == 0 {
+			return nil, true
 		}
+		return left, true
 	}
-	return append(append(out, a...), b...)
-}
-
-func without[E any](a, b []E, cmp func(E, E) int) []E {
-	out := make([]E, 0, len(a))
-	for _, e := range a {
-		if !sortedHas(b, e, cmp) {
-			out = append(out, e)
-		}
-	}
-	return out
+	all := slices.Concat(a, b)
+	slices.SortFunc(all, cmp)
+	return slices.CompactFunc(all, func(x, y E) bool { return cmp(x, y) == 0 }), true
 }
 
 // prefixed is begins_with.
@@ -338,18 +291,8 @@ func length(v value) (n int, ok bool) {
 			}
 		}
 		return n, true
-	case binValue:
-		return len(v), true
-	case strSet:
-		return len(v), true
-	case binSet:
-		return len(v), true
-	case numSet:
-		return len(v), true
-	case listValue:
-		return len(v), true
-	case mapValue:
-		return len(v), true
+	case nil, decimal, boolValue, nullValue:
+		return 0, false
 	}
-	return 0, false
+	return reflect.ValueOf(v).Len(), true
 }

@@ -58,28 +58,16 @@ const (
 // roughLength is at least what would be sent, at little cost.
 func roughLength(in *dynamodb.TransactWriteItemsInput) int {
 	n := perAction
-	add := func(names map[string]string, values, item map[string]types.AttributeValue, texts ...*string) {
-		n += perAction + roughItem(values) + roughItem(item)
-		for placeholder, name := range names {
-			n += perByte*(len(placeholder)+len(name)) + perValue
-		}
-		for _, s := range texts {
-			n += perByte * len(aws.ToString(s))
-		}
-	}
-	for _, item := range in.TransactItems {
-		if p := item.Put; p != nil {
-			add(p.ExpressionAttributeNames, p.ExpressionAttributeValues, p.Item, p.TableName, p.ConditionExpression)
-		}
-		if u := item.Update; u != nil {
-			add(u.ExpressionAttributeNames, u.ExpressionAttributeValues, u.Key, u.TableName, u.ConditionExpression, u.UpdateExpression)
-		}
-		if d := item.Delete; d != nil {
-			add(d.ExpressionAttributeNames, d.ExpressionAttributeValues, d.Key, d.TableName, d.ConditionExpression)
-		}
-		if c := item.ConditionCheck; c != nil {
-			add(c.ExpressionAttributeNames, c.ExpressionAttributeValues, c.Key, c.TableName, c.ConditionExpression)
-		}
+	for i := range in.TransactItems {
+		writesIn(&in.TransactItems[i], func(_ string, _ any, x request) {
+			n += perAction + roughItem(x.values) + roughItem(x.item)
+			for placeholder, name := range x.names {
+				n += perByte*(len(placeholder)+len(name)) + perValue
+			}
+			for _, s := range []*string{x.table, x.cond, x.update} {
+				n += perByte * len(aws.ToString(s))
+			}
+		})
 	}
 	return n
 }
