@@ -58,8 +58,9 @@ func TestDeadHeadsArePassedTogether(t *testing.T) {
 	for _, heads := range []int{1, 2, 3, 30} {
 		watched := untaken + time.Duration(min(heads-1, 8))*poll/8
 		cases[fmt.Sprint(heads)] = given{heads, false, watched, watched + slowest + 8*rtt}
-		if each := time.Duration(heads); heads < 30 {
-			cases[fmt.Sprint(heads, ", undated")] = given{heads, true, each * grace, each*(grace+8*rtt) + slowest}
+		if heads < 30 {
+			each := func(d time.Duration) time.Duration { return time.Duration(heads) * d }
+			cases[fmt.Sprint(heads, ", undated")] = given{heads, true, each(grace), each(grace+8*rtt) + slowest}
 		}
 	}
 	inBedsOfBoth(t, cases, waysToTake, func(t *testing.T, b *bed, c given, key ordering.Key) {

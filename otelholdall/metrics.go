@@ -122,7 +122,7 @@ func (m *metrics) happens(ctx context.Context, e trace.Event) {
 
 func (m *metrics) unitEnd(ctx context.Context, u trace.Event) {
 	way := wayOf(u.Optimistic, u.Leader)
-	of := m.points.of([2]string{string(u.Outcome), way}, func() attribute.Set {
+	of := m.points.of([2]string{u.Outcome, way}, func() attribute.Set {
 		return attribute.NewSet(instruments.Outcome.String(u.Outcome), instruments.Way.String(way))
 	})
 	m.units.Record(ctx, u.Took.Seconds(), of.record...)

@@ -177,11 +177,11 @@ func TestCloseOfWhoseLocks(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		c := b.client("c", nil)
 		require.NoError(t, c.Close(t.Context()))
-		set := c.passes(t, transferKeys...)
+		c.passes(t, transferKeys...)
 
 		own, err := unitofwork.Open(b.db, unitofwork.Config{Locks: lockset.Config{Table: "locks"}, Table: "units"})
 		require.NoError(t, err)
-		set, err = own.Locks().Acquire(t.Context(), transferKeys)
+		set, err := own.Locks().Acquire(t.Context(), transferKeys)
 		require.NoError(t, err)
 		ended := endedContext(t.Context())
 		err = own.Close(ended)

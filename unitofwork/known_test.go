@@ -230,7 +230,7 @@ var forGood = map[string]said{
 	"a proxy with a password": {
 		outage{page: &page{http.StatusProxyAuthRequired, "<html>who are you?</html>", nil}}, "a proxy asks for a user and a password",
 	},
-	"a tunnel with a password": {dialing(errors.New("Proxy Authentication Required")), "a proxy asks for a user and a password"},
+	"a tunnel with a password": {dialing(errors.New(http.StatusText(http.StatusProxyAuthRequired))), "a proxy asks for a user and a password"},
 	"a line break in the credentials": {
 		outage{endpoint: "http://127.0.0.1:1", credentials: credentials.NewStaticCredentialsProvider("id\n", "secret", "").Retrieve},
 		"a header has a character that is not allowed, such as a line break",

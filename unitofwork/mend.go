@@ -114,7 +114,7 @@ func (c *Client) Mend(ctx context.Context, o Obstacle, choice string) error {
 	var canceled *types.TransactionCanceledException
 	switch {
 	case err == nil:
-		c.lockConfig.Logger.WarnContext(ctx, "holdall: an operator mended a unit", "unit", o.Unit, "key", string(o.Key), "choice", string(choice), "what", o.where())
+		c.lockConfig.Logger.WarnContext(ctx, "holdall: an operator mended a unit", "unit", o.Unit, "key", string(o.Key), "choice", choice, "what", o.where())
 		return nil
 	case errors.As(err, &canceled) && requests.KindOf(err) == requests.Refused:
 		if sent.Unanswered > 0 { // that one may have been carried out before, or may be yet

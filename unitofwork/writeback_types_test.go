@@ -286,12 +286,6 @@ var visits = unitofwork.Table[visit]{
 	},
 }
 
-// host is a record whose key has methods of package encoding.
-type host struct {
-	Addr netip.Addr `dynamodbav:"host"`
-	Note string
-}
-
 // The SDK's options count for records, keys, and the values of expressions.
 func TestOptionsOfTheSDK(t *testing.T) {
 	at := time.UnixMilli(1700000000123).UTC()

@@ -134,7 +134,7 @@ func bench(b *testing.B, bed *bed, j job) (best measured) {
 	b.ReportMetric(float64(best.heap)/1e6, "peak-MB")
 	b.ReportMetric(ms(best.all), "ms")
 	for i, p := range phases {
-		b.ReportMetric(ms(best.phases[i]), string(p)+"-ms")
+		b.ReportMetric(ms(best.phases[i]), p+"-ms")
 	}
 	b.ReportMetric(ms(best.after), "after-ms")
 	b.ReportMetric(0, "ns/op") // with what was measured around the unit
@@ -145,7 +145,7 @@ func bench(b *testing.B, bed *bed, j job) (best measured) {
 func heading() string {
 	columns := []string{"keys", "rows", "writes", "requests", "minimum", "ratio", "applying", "heartbeats", "WCU", "peak heap, MB", "ms"}
 	for _, p := range phases {
-		columns = append(columns, string(p))
+		columns = append(columns, p)
 	}
 	return "| " + strings.Join(append(columns, "after"), " | ") + " |\n" + strings.Repeat("|---", len(columns)+1) + "|\n"
 }

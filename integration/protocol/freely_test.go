@@ -36,7 +36,7 @@ func (w *ways) traced(c *lockset.Config) {
 			if e.Optimistic {
 				way = "free "
 			}
-			w.ends = append(w.ends, way+string(e.Outcome))
+			w.ends = append(w.ends, way+e.Outcome)
 		}),
 		hooks.On(trace.Request, func(_ context.Context, e trace.Event) {
 			w.mu.Lock()

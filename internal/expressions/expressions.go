@@ -209,9 +209,9 @@ type Lexeme struct {
 // Lex cuts an expression into lexemes.
 func Lex(expression string) []Lexeme {
 	var all []Lexeme
-	for at, end := 0, 0; at < len(expression); at = end {
-		first := expression[at]
-		if end = at + 1; wordByte(first) || first == '#' || first == ':' {
+	for at := 0; at < len(expression); {
+		first, end := expression[at], at+1
+		if wordByte(first) || first == '#' || first == ':' {
 			for end < len(expression) && wordByte(expression[end]) {
 				end++
 			}
@@ -219,6 +219,7 @@ func Lex(expression string) []Lexeme {
 		if first > ' ' {
 			all = append(all, Lexeme{expression[at:end], at})
 		}
+		at = end
 	}
 	return all
 }

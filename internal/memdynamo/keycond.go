@@ -1,9 +1,9 @@
 package memdynamo
 
 import (
+	"bytes"
 	"cmp"
 	"sort"
-	"strings"
 )
 
 // keyRange is what a key condition asks for: one partition, and in it the
@@ -132,7 +132,7 @@ func (b *bound) narrow(r *keyRange, n *node, a keyAttr) error {
 		return err
 	case "begins_with":
 		r.from = v
-		if end := []byte(strings.TrimRight(v, "\xff")); len(end) > 0 {
+		if end := bytes.TrimRight([]byte(v), "\xff"); len(end) > 0 {
 			end[len(end)-1]++
 			r.to = string(end)
 		}

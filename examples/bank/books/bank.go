@@ -79,7 +79,7 @@ func (b *Bank) with(ids []string, seen []Customer, fn onCustomers) func(context.
 			if err := present(r.Found, r.T); err != nil {
 				return err
 			}
-			if seen != nil && !SameChildren(r.T, seen[i]) {
+			if len(seen) > 0 && !SameChildren(r.T, seen[i]) {
 				return ErrChanged
 			}
 		}

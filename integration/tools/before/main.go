@@ -35,7 +35,7 @@ func run(ctx context.Context, _ []string) error {
 		return err
 	}
 	defer redis.Kill()
-	mvn := exec.CommandContext(ctx, "mvn", "--batch-mode", "--no-transfer-progress", "test", //nolint:gosec // the addresses were just given out
+	mvn := exec.CommandContext(ctx, "mvn", "--batch-mode", "--no-transfer-progress", "test",
 		"-Dendpoint="+local.Endpoint, "-Dredis=redis://"+address)
 	mvn.Dir = filepath.Join(root, "docs", "guides", "comingfrom", "before")
 	mvn.Stdout, mvn.Stderr = os.Stdout, os.Stderr
@@ -54,7 +54,7 @@ func startRedis(ctx context.Context) (*engines.Child, string, error) {
 	if err := l.Close(); err != nil {
 		return nil, "", err
 	}
-	redis, err := engines.StartChild(exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no")) //nolint:gosec // so is the port
+	redis, err := engines.StartChild(exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no"))
 	if err != nil {
 		return nil, "", err
 	}
