@@ -144,9 +144,7 @@ func bench(b *testing.B, bed *bed, j job) (best measured) {
 
 func heading() string {
 	columns := []string{"keys", "rows", "writes", "requests", "minimum", "ratio", "applying", "heartbeats", "WCU", "peak heap, MB", "ms"}
-	for _, p := range phases {
-		columns = append(columns, p)
-	}
+	columns = append(columns, phases...)
 	return "| " + strings.Join(append(columns, "after"), " | ") + " |\n" + strings.Repeat("|---", len(columns)+1) + "|\n"
 }
 

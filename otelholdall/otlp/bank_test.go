@@ -62,7 +62,7 @@ func (c *tally) hooks() *trace.Trace {
 				way = "together with another"
 			}
 			c.count("holdall.unit")
-			c.count("unit " + string(u.Outcome) + " " + way)
+			c.count("unit " + u.Outcome + " " + way)
 		}),
 		hooks.On(trace.Acquire, func(_ context.Context, a trace.Event) {
 			c.count("holdall.acquire")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -21,12 +22,13 @@ func packagesOf(ctx context.Context, root string, mutants []mutant) (*tree.Tree,
 	return tree.Load(ctx, root, slices.Compact(folders))
 }
 
-// compileAll returns an error that names the first mutant that does not compile.
+// compileAll returns an error that names the mutants that do not compile.
 func compileAll(ctx context.Context, root string, mutants []mutant) error {
 	packages, err := packagesOf(ctx, root, mutants)
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, m := range mutants {
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.file)))
 		if err != nil {
@@ -37,11 +39,11 @@ func compileAll(ctx context.Context, root string, mutants []mutant) error {
 			err = packages.Compile(path.Dir(m.file), map[string]string{m.file: weakened})
 		}
 		if err != nil {
-			return fmt.Errorf("mutant %q: %w", m.clause, err)
+			errs = append(errs, fmt.Errorf("mutant %q: %w", m.clause, err))
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -52,6 +52,11 @@ func TestClausesAreToldApart(t *testing.T) {
 	require.GreaterOrEqual(t, len(clauses), 24)
 }
 
+// What a mutant makes of the code compiles: else it would be caught by the compiler alone.
+func TestEveryMutantCompiles(t *testing.T) {
+	require.NoError(t, compileAll(t.Context(), root(t), all()))
+}
+
 var mutantsOfAClause = regexp.MustCompile(`(?m)^/\* clause .*? \| mutant: (.+?)(?: \| finds: .+)? \*/$`)
 
 // The clauses of the models are tried in every run of the mutants. Any other change that

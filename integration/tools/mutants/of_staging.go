@@ -42,7 +42,7 @@ var ofStaging = []mutant{
 		clause: "a delete is refused by a newer fence",
 		file:   "internal/actions/stamp.go",
 		old:    "\treturn item, s.Join(e)",
-		new:    "\tif item.Delete != nil {\n\t\ts = NewStamper(s.Attribute, tokens.Max)\n\t}\n\treturn item, s.Join(e)",
+		new:    "\tif item.Delete != nil {\n\t\ts = NewStamper(s.Attribute, 1<<52)\n\t}\n\treturn item, s.Join(e)",
 		by:     check{in: "unitofwork", test: "TestANewerFenceRefusesEveryKindOfWrite"},
 	},
 	{
