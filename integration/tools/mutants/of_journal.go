@@ -158,6 +158,6 @@ var ofApplying = []mutant{
 		file:   "internal/actions/values.go",
 		old:    `!plainInteger.MatchString(n)`,
 		new:    `!plainNumber.MatchString(n)`,
-		by:     check{in: "unitofwork", test: "TestEveryValueIsTriedBeforeTheDecision"},
+		by:     check{in: "internal/actions", test: "TestWhatIsPlain"},
 	},
 }
