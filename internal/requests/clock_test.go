@@ -237,6 +237,7 @@ func TestCreateTable(t *testing.T) {
 		"it may not be created":          {tables{hash: "key", create: lost}, "CreateTable", lost},
 		"it may not be seen":             {tables{hash: "key", describe: lost}, "DescribeTable", lost},
 		"it may not have an expiry":      {tables{hash: "key", ttl: lost}, "UpdateTimeToLive", lost},
+		"something else is enabled":      {tables{hash: "key", ttl: errors.New("dial: a firewall is already enabled")}, "UpdateTimeToLive", nil},
 		"it is never ready":              {tables{hash: "key", creating: 1 << 30}, "DescribeTable", context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {

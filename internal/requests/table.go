@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 )
 
 // Tables is what creating a table needs.
@@ -56,7 +57,8 @@ func CreateTable(ctx context.Context, db Tables, in *dynamodb.CreateTableInput, 
 			AttributeName: aws.String(ttl), Enabled: aws.Bool(true),
 		},
 	})
-	if err != nil && !strings.Contains(err.Error(), "already enabled") { // DynamoDB has no code of its own for this
+	var api smithy.APIError // DynamoDB has no code of its own for this
+	if err != nil && !(errors.As(err, &api) && strings.Contains(api.ErrorMessage(), "already enabled")) {
 		return wrap("UpdateTimeToLive", err)
 	}
 	return nil
