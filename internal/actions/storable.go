@@ -54,10 +54,14 @@ func (e *ValueError) within(step Step) *ValueError {
 // says the first in order, so that the error does not depend on the order of maps.
 func CheckStorable(item types.TransactWriteItem, key map[string]types.AttributeValue) error {
 	e := expressions.In(item)
-	for _, placeholder := range sortedNames(*e.Names) {
-		if !utf8.ValidString((*e.Names)[placeholder]) {
+	wrong := firstSaid(*e.Names, func(placeholder, name string) *ValueError {
+		if !utf8.ValidString(name) {
 			return &ValueError{"name", []Step{{Name: placeholder}}, notText("it")}
 		}
+		return nil
+	})
+	if wrong != nil {
+		return wrong
 	}
 	attributes := map[string]types.AttributeValue(nil)
 	if item.Put != nil {
@@ -81,15 +85,28 @@ func notText(what string) string {
 
 // wrongIn returns the first wrong value of an item or a map that is in depth others.
 func wrongIn(values map[string]types.AttributeValue, depth int) *ValueError {
-	for _, name := range sortedNames(values) {
+	return firstSaid(values, func(name string, value types.AttributeValue) *ValueError {
 		if !utf8.ValidString(name) {
 			return &ValueError{Why: notText(fmt.Sprintf("the key %q", name))}
 		}
-		if wrong := wrongValue(values[name], depth); wrong != nil {
+		if wrong := wrongValue(value, depth); wrong != nil {
 			return wrong.within(Step{Name: name})
 		}
+		return nil
+	})
+}
+
+// firstSaid returns what look says of the first name, in order, of which it says anything. It looks at all of
+// them, rather than sort them: hardly any record has a wrong one.
+func firstSaid[V any, Said comparable](of map[string]V, look func(name string, value V) Said) Said {
+	var none, first Said
+	at := ""
+	for name, value := range of {
+		if said := look(name, value); said != none && (first == none || name < at) {
+			first, at = said, name
+		}
 	}
-	return nil
+	return first
 }
 
 // wrongValue returns what of a value that is in depth maps and lists cannot be stored.

@@ -43,10 +43,14 @@ func TypeSignature(item map[string]types.AttributeValue) string {
 func CheckValues(item types.TransactWriteItem) error {
 	e := expressions.In(item)
 	for _, values := range []map[string]types.AttributeValue{*e.Values, *e.Item} {
-		for _, name := range sortedNames(values) { // the error is always the same
-			if HasNil(values[name]) {
+		err := firstSaid(values, func(name string, value types.AttributeValue) error {
+			if HasNil(value) {
 				return fmt.Errorf("%q has no value", name)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
