@@ -74,6 +74,9 @@ func (g *Gate) CreateTable(ctx context.Context, db *sql.DB) error {
 // any error the transaction must be rolled back. The same token may be admitted
 // again and again.
 //
+// tx is a *sql.Tx, or a *sql.Conn on which a transaction was begun. A *sql.DB, whose
+// statements are transactions of their own, is refused.
+//
 // Call it first in the transaction: it locks the rows of the keys and of their
 // ancestors, always in one order, until the transaction ends, so that transactions
 // on the same keys come one after the other and do not deadlock by it.

@@ -19,8 +19,8 @@ var (
 	ErrLost = heartbeat.ErrLost
 	// ErrNested matches the error of a call that would wait for its own caller. Under the context of
 	// a set or a unit, the call needs a key that is held there, or one above or below such a key,
-	// or it acquires a set that comes earlier in the order of keys, or is below the same parent. The error names both keys and
-	// says what to do.
+	// or it acquires a set that comes earlier in the order of keys, or is below the same parent. The
+	// error names both keys and says what to do.
 	ErrNested = nesting.ErrNested
 	// ErrWaited matches the error of a wait that has lasted as long as Options.Wait allows, or was too
 	// short to begin.

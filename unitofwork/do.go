@@ -138,10 +138,10 @@ func (w Work) fits(rows, writes, most int) error {
 //
 // Do returns nil if the unit is committed, by this call or, under the same ID,
 // by an earlier one. Otherwise nothing was written, unless the error matches
-// [ErrInDoubt]; [lockset.NextOf] says what may be done. The error matches [lockset.ErrNested] under the context of
-// another unit, and of a lock set that holds a key which the unit needs, or one above or below it. fn's own error is returned as it is, joined with
-// the loss of the locks if there was one, or with why the ID could not be looked up; what fn
-// was told was one state of the tables.
+// [ErrInDoubt]; [lockset.NextOf] says what may be done. The error matches [lockset.ErrNested] under
+// the context of another unit, and of a lock set that holds a key which the unit needs, or one above
+// or below it. fn's own error is returned as it is, joined with the loss of the locks if there was
+// one, or with why the ID could not be looked up; what fn was told was one state of the tables.
 func (c *Client) Do(ctx context.Context, work Work, fn func(context.Context, *Unit) error) error {
 	if fn == nil {
 		misuse.Of("unitofwork", "Client.Do", "nil function")

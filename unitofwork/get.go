@@ -25,11 +25,11 @@ import (
 // the unit holds what guards it, or has seen that nobody else has had it.
 //
 // Errors: one that names the record for a reference that cannot be one or comes twice, and for a record
-// that no key guards which the unit holds, where keys are not found (Work.Lock, [Client.Begin]); *lockset.TableError, which names the table,
-// *lockset.NoAnswerError, the error of ctx. After an error no record is changed. The unit does not
-// commit then, even if a later Get succeeds: the commit returns the error as well, as it does that of
-// a refused write. In Do, return any error as it is: Do then calls the function again, or returns what
-// became of the unit, which is nil if its ID was committed before.
+// that no key guards which the unit holds, where keys are not found (Work.Lock, [Client.Begin]);
+// *lockset.TableError, which names the table, *lockset.NoAnswerError, the error of ctx. After an error
+// no record is changed. The unit does not commit then, even if a later Get succeeds: the commit returns
+// the error as well, as it does that of a refused write. In Do, return any error as it is: Do then calls
+// the function again, or returns what became of the unit, which is nil if its ID was committed before.
 //
 // A record of a [Table] without a Guard is read as it is; no key guards it.
 func (u *Unit) Get(ctx context.Context, records ...Record) error {

@@ -32,9 +32,10 @@ const looksAtStuck = 3
 //
 // It needs GetItem on the tables of records beside what Recover needs.
 //
-// Errors: one that says so if the unit is not committed by a journal; *[UnappliedError] without a Key, about which there is no choice: restore the rows of the
-// journal, or the record of the decision, from a backup; one that says so if there is no unit table;
-// *lockset.TableError, *lockset.NoAnswerError. Obstacles that were found are returned beside them.
+// Errors: one that says so if the unit is not committed by a journal; *[UnappliedError] without a Key,
+// about which there is no choice: restore the rows of the journal, or the record of the decision, from a
+// backup; one that says so if there is no unit table; *lockset.TableError, *lockset.NoAnswerError.
+// Obstacles that were found are returned beside them.
 func (c *Client) StuckOf(ctx context.Context, unit string) ([]Obstacle, error) {
 	if c.cfg.Table == "" {
 		return nil, &locks.ConfigError{Field: "Table", Reason: "is required to mend a unit"}

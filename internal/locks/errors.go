@@ -24,9 +24,8 @@ type HeldError struct {
 	Purpose string       // what that unit has it for; empty if it does not say
 	Unit    string       // that holds it, one of several if they hold keys below it, or is next; empty if others took it each time
 	// Age is how long the holder is known to have been silent, or whose turn it is to have left the key
-	// free: as this process has seen it, as others
-	// have recorded it in the row, or by the table's own clock, whichever is longest. It may be
-	// longer than this process has lived.
+	// free: as this process has seen it, as others have recorded it in the row, or by the table's own
+	// clock, whichever is longest. It may be longer than this process has lived.
 	Age   time.Duration
 	Queue int // how many units wait for it, as far as is known: in the table, and in this process
 	// Since is when the holder took its keys, if it is a set or a unit of this very client;

@@ -14,7 +14,8 @@ import (
 )
 
 // Run is a run of a unit without locks: it looks at the rows that it would lock, together
-// with what it reads, and commits if nobody has had them since. It is not safe for concurrent use. End must be called.
+// with what it reads, and commits if nobody has had them since. It is not safe for concurrent
+// use. End must be called.
 type Run struct {
 	c    *Client
 	unit *unit

@@ -319,7 +319,8 @@ func (c *Codec) decode(value types.AttributeValue, out any) error {
 	return reflecting(func() error { return c.decoder.Decode(value, out) })
 }
 
-// checked encodes a value, and refuses what DynamoDB cannot store, and what methods could not read that did not write it.
+// checked encodes a value, and refuses what DynamoDB cannot store, and what methods could not read that
+// did not write it.
 func (c *Codec) checked(in any) (value types.AttributeValue, err error) {
 	err = reflecting(func() error { value, err = c.encoder.Encode(in); return err })
 	switch {

@@ -56,8 +56,9 @@ func (e *FreeError) WhatNext() next.Next { return next.FixCall }
 //
 // Errors: *[FreeError] if the unit does not have the key, or is prepared, or if a row above the key
 // has no room for another intent; one that says so if o.Reason is no purpose, this process's clock
-// leaves no tokens, or holdall did not write the row; *ordering.KeyError, *[lockset.TableError], *[lockset.NoAnswerError]. After the last
-// of them it is not known whether the key was taken: call it again, or look.
+// leaves no tokens, or holdall did not write the row; *ordering.KeyError, *[lockset.TableError],
+// *[lockset.NoAnswerError]. After the last of them it is not known whether the key was taken: call it
+// again, or look.
 func (i *Inspector) Free(ctx context.Context, key ordering.Key, unit string, o Freeing) error {
 	if err := key.Validate(); err != nil {
 		return err

@@ -62,7 +62,9 @@ func witnessesOf(r Row) []ordering.Key {
 }
 
 // Below returns the rows below a key that are not idle, in the order of their keys, as many as most, and
-// whether there are more. It lists the whole table, as o says but for its Prefix: see [Inspector.List].
+// whether there are more. A row that holdall did not write is one of them, and has a Damage. It lists
+// the whole table, as o says but for its Prefix: see [Inspector.List] for its errors, after which there
+// are no rows.
 func (i *Inspector) Below(ctx context.Context, key ordering.Key, most int, o ListOptions) (rows []Row, more bool, err error) {
 	o.Prefix = string(key) + "/"
 	for row, err := range i.List(ctx, o) {

@@ -276,7 +276,7 @@ func (s *sweep) judgeAbove(ctx context.Context, k *sweptKey) error {
 
 func lifeOf(are intentsSeen) string {
 	if are.alive {
-		return isAlive
+		return alive
 	}
 	return nobody
 }
@@ -302,11 +302,11 @@ func (s *sweep) settleBelow(ctx context.Context, prepared []seenRow) (stuck erro
 func (s *sweep) ofRemnants(k *sweptKey, are intentsSeen) (does []Swept) {
 	for _, m := range lockrow.OneEach(are.remnants) {
 		if m.Dead {
-			buried := Swept{Key: m.Witness, Deed: buried, Life: dead, Unit: m.Unit, Owner: m.Row.Owner, Purpose: m.Row.Purpose}
+			holder := Swept{Key: m.Witness, Deed: buried, Life: dead, Unit: m.Unit, Owner: m.Row.Owner, Purpose: m.Row.Purpose}
 			if s.o.DryRun {
-				s.wouldDo(buried)
+				s.wouldDo(holder)
 			} else {
-				does = append(does, buried)
+				does = append(does, holder)
 			}
 		}
 		does = append(does, Swept{Key: k.key, Deed: cleaned, Life: dead, Unit: m.Unit, Witness: m.Witness})

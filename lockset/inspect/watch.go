@@ -15,10 +15,10 @@ import (
 
 // What is known of who is to show a sign of life on a row.
 const (
-	nobody  = ""
-	silent  = "silent"
-	isAlive = "alive"
-	dead    = "dead"
+	nobody = ""
+	silent = "silent"
+	alive  = "alive"
+	dead   = "dead"
 )
 
 // Sighting is what is known of one row, and of who is to show a sign of life on it: its
@@ -111,8 +111,8 @@ func (f firsts) alive(r lockrow.Row) bool {
 }
 
 // sightingOf decides what a look at a row says, by the verdict that a unit would come to
-// that wants the key; alive is whether somebody has shown a sign of life meanwhile.
-func sightingOf(s seenRow, alive bool, at lockrow.Watch) Sighting {
+// that wants the key; signed is whether somebody has shown a sign of life meanwhile.
+func sightingOf(s seenRow, signed bool, at lockrow.Watch) Sighting {
 	sighting := Sighting{Row: s.shown}
 	if s.shown.Damage != "" {
 		return sighting
@@ -121,8 +121,8 @@ func sightingOf(s seenRow, alive bool, at lockrow.Watch) Sighting {
 	switch past := !j.Turn.Past.IsZero(); {
 	case j.Verdict == lockrow.Await:
 		sighting.Life = silent
-		if alive {
-			sighting.Life = isAlive
+		if signed {
+			sighting.Life = alive
 		}
 	case j.Verdict == lockrow.Bury, j.Verdict == lockrow.Recover, j.Verdict == lockrow.Pass, past:
 		sighting.Life = dead

@@ -149,8 +149,9 @@ func entries(r Records) (findings []string) {
 	return findings
 }
 
-// torn: a unit writes a customer's row and its details together. So they have the same version, the customer lists exactly its own children, and all of them exist. There is one finding
-// for each customer: the one that sorts first.
+// torn: a unit writes a customer's row and its details together. So they have the same version, the
+// customer lists exactly its own children, and all of them exist. There is one finding for each
+// customer: the one that sorts first.
 func torn(r Records) (findings []string) {
 	type child struct {
 		customer, name string
