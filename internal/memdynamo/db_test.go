@@ -45,7 +45,7 @@ func list(v ...types.AttributeValue) types.AttributeValue {
 func doc(m item) types.AttributeValue { return &types.AttributeValueMemberM{Value: m} }
 
 // createTable creates a table with string keys, except that a range key named
-// "n" is a number.
+// "n" is a number, and one named "b" is bytes.
 func createTable(t testing.TB, db *memdynamo.DB, name, hash, rng string) {
 	t.Helper()
 	in := &dynamodb.CreateTableInput{
@@ -55,8 +55,11 @@ func createTable(t testing.TB, db *memdynamo.DB, name, hash, rng string) {
 	}
 	if rng != "" {
 		kind := types.ScalarAttributeTypeS
-		if rng == "n" {
+		switch rng {
+		case "n":
 			kind = types.ScalarAttributeTypeN
+		case "b":
+			kind = types.ScalarAttributeTypeB
 		}
 		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(rng), KeyType: types.KeyTypeRange})
 		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String(rng), AttributeType: kind})

@@ -1,7 +1,6 @@
 package memdynamo
 
 import (
-	"bytes"
 	"cmp"
 	"sort"
 )
@@ -132,7 +131,11 @@ func (b *bound) narrow(r *keyRange, n *node, a keyAttr) error {
 		return err
 	case "begins_with":
 		r.from = v
-		if end := bytes.TrimRight([]byte(v), "\xff"); len(end) > 0 {
+		end := []byte(v)
+		for len(end) > 0 && end[len(end)-1] == 0xff {
+			end = end[:len(end)-1]
+		}
+		if len(end) > 0 {
 			end[len(end)-1]++
 			r.to = string(end)
 		}

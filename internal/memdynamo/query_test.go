@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -114,6 +115,43 @@ func TestQueryPrefix(t *testing.T) {
 		ProjectionExpression: aws.String("s")})
 	require.NoError(t, err)
 	require.Equal(t, []map[string]types.AttributeValue{{"s": str("journal/")}, {"s": str("journal/000000")}, {"s": str("journal/000001")}}, out.Items)
+}
+
+// Bytes that no text has, and the last of all, are in prefixes as well.
+func TestQueryPrefixOfAnyBytes(t *testing.T) {
+	db := newDB(t)
+	createTable(t, db, "bytes", "k", "b")
+	createTable(t, db, "texts", "k", "s")
+	contents := []string{"\x01", "\x01\x7f", "\x01\x80", "\x01\x80\x05", "\x01\x81", "\x01\xff", "\x01\xff\x00", "\x02", "\xff", "\xff\xff", "a\uFFFC", "a\uFFFD", "a\uFFFDz", "b", "\U0010FFFF"}
+	for _, s := range contents {
+		put(t, db, "bytes", item{"k": str("a"), "b": bin(s)})
+		if utf8.ValidString(s) {
+			put(t, db, "texts", item{"k": str("a"), "s": str(s)})
+		}
+	}
+	find := func(table, name string, prefix types.AttributeValue) (found []string) {
+		out, err := db.Query(context.Background(), &dynamodb.QueryInput{TableName: aws.String(table),
+			KeyConditionExpression: aws.String("k = :k AND begins_with(" + name + ", :p)"), ExpressionAttributeValues: values{":k": str("a"), ":p": prefix}})
+		require.NoError(t, err)
+		for _, it := range out.Items {
+			switch v := it[name].(type) {
+			case *types.AttributeValueMemberB:
+				found = append(found, string(v.Value))
+			case *types.AttributeValueMemberS:
+				found = append(found, v.Value)
+			}
+		}
+		return found
+	}
+	for _, prefix := range contents {
+		begin := func(s string) bool { return strings.HasPrefix(s, prefix) }
+		want := slices.DeleteFunc(slices.Sorted(slices.Values(contents)), func(s string) bool { return !begin(s) })
+		require.Equal(t, want, find("bytes", "b", bin(prefix)), "%q", prefix)
+		if utf8.ValidString(prefix) {
+			want = slices.DeleteFunc(want, func(s string) bool { return !utf8.ValidString(s) })
+			require.Equal(t, want, find("texts", "s", str(prefix)), "%q", prefix)
+		}
+	}
 }
 
 func TestQueryFilterAndCount(t *testing.T) {
