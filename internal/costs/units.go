@@ -52,11 +52,11 @@ var Grains = []Grain{
 	{"1 record, `a`", Job{keys: []ordering.Key{"a"}, writes: 1}, UnitCost{1, 2, 5, 0}},
 	{"1 record, `a/b`", Job{keys: []ordering.Key{"a/b"}, writes: 1}, UnitCost{2, 2, 10, 0}},
 	{"1 record, `a/b/c`", Job{keys: []ordering.Key{"a/b/c"}, writes: 1}, UnitCost{3, 2, 14, 0}},
-	{"10 records, fine: `0` … `9`", Job{keys: below("", 10), writes: 10}, UnitCost{10, 2, 60, 0}},
-	{"10 records, fine: `a/0` … `a/9`", Job{keys: below("a/", 10), writes: 10}, UnitCost{11, 2, 64, 0}},
-	{"10 records, coarse: `a`", Job{keys: []ordering.Key{"a"}, guards: below("a/", 10), writes: 10}, UnitCost{1, 2, 23, 0}},
-	{"10 records, fine: `a/b/0` … `a/b/9`", Job{keys: below("a/b/", 10), writes: 10}, UnitCost{12, 2, 68, 0}},
-	{"10 records, coarse: `a/b`", Job{keys: []ordering.Key{"a/b"}, guards: below("a/b/", 10), writes: 10}, UnitCost{2, 2, 28, 0}},
+	{"10 records, fine: `0` … `9`", Job{keys: flat(10), writes: 10}, UnitCost{10, 2, 60, 0}},
+	{"10 records, fine: `a/0` … `a/9`", Job{keys: keysOf(10, "a/%d"), writes: 10}, UnitCost{11, 2, 64, 0}},
+	{"10 records, coarse: `a`", Job{keys: []ordering.Key{"a"}, guards: keysOf(10, "a/%d"), writes: 10}, UnitCost{1, 2, 23, 0}},
+	{"10 records, fine: `a/b/0` … `a/b/9`", Job{keys: keysOf(10, "a/b/%d"), writes: 10}, UnitCost{12, 2, 68, 0}},
+	{"10 records, coarse: `a/b`", Job{keys: []ordering.Key{"a/b"}, guards: keysOf(10, "a/b/%d"), writes: 10}, UnitCost{2, 2, 28, 0}},
 }
 
 // Job is what one unit does. The records are small: up to 1 KB.
@@ -90,23 +90,9 @@ func (u Unit) Line() string {
 		free.Requests, free.Write, free.Read, locked.Requests, locked.Write, locked.Read)
 }
 
-func flat(n int) []ordering.Key { return below("", n) }
+func flat(n int) []ordering.Key { return keysOf(n, "%d") }
 
-func below(prefix string, n int) []ordering.Key {
-	keys := make([]ordering.Key, n)
-	for i := range keys {
-		keys[i] = ordering.Key(prefix + fmt.Sprint(i))
-	}
-	return keys
-}
-
-func apart(n int) []ordering.Key {
-	keys := below("", n)
-	for i := range keys {
-		keys[i] += "/x"
-	}
-	return keys
-}
+func apart(n int) []ordering.Key { return keysOf(n, "%d/x") }
 
 // DB is what is counted on.
 type DB interface {

@@ -86,7 +86,7 @@ type callerRow struct {
 	first string
 }
 
-// Wrap returns a Wrapper of the engine.
+// Wrap returns a Wrapper of the engine. A negative Latency panics.
 func Wrap(engine lockset.DynamoDB, cfg Config) *Wrapper {
 	if cfg.Latency < 0 {
 		panic("faults: a negative Latency")

@@ -1,9 +1,9 @@
 package writeback
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 
@@ -14,7 +14,23 @@ import (
 
 // same reports whether DynamoDB takes two values for one: numbers count by value, and the
 // elements of a set in any order.
-func same(a, b types.AttributeValue) bool { return reflect.DeepEqual(a, b) || text(a) == text(b) }
+func same(a, b types.AttributeValue) bool {
+	switch a := a.(type) { // of most kinds without their texts, as Same compares whole items
+	case *types.AttributeValueMemberS:
+		b, is := b.(*types.AttributeValueMemberS)
+		return is && a.Value == b.Value
+	case *types.AttributeValueMemberB:
+		b, is := b.(*types.AttributeValueMemberB)
+		return is && bytes.Equal(a.Value, b.Value)
+	case *types.AttributeValueMemberM:
+		b, is := b.(*types.AttributeValueMemberM)
+		return is && maps.EqualFunc(a.Value, b.Value, same)
+	case *types.AttributeValueMemberL:
+		b, is := b.(*types.AttributeValueMemberL)
+		return is && slices.EqualFunc(a.Value, b.Value, same)
+	}
+	return text(a) == text(b)
+}
 
 // text writes a value: two that are the same have one text, and no others have. All that may have any
 // content is quoted, so that no two lists of parts look alike.
