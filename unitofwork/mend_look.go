@@ -109,21 +109,14 @@ func (c *Client) stands(ctx context.Context, unit string) (journal.Decision, err
 
 // unappliedOf takes apart what applying a journal returned.
 func unappliedOf(err error) (unapplied []*UnappliedError, others error) {
-	switch e := err.(type) { //nolint:errorlint // each error of the tree by itself
-	case nil:
-		return nil, nil
-	case *UnappliedError:
-		return []*UnappliedError{e}, nil
-	case *lockset.NoAnswerError: // which has several reasons, and is one
-		return nil, e
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			some, other := unappliedOf(one)
-			unapplied, others = append(unapplied, some...), oneline.Join(others, other)
+	for _, one := range requests.Joined(err) {
+		if e, is := one.(*UnappliedError); is { //nolint:errorlint // each error of the tree by itself
+			unapplied = append(unapplied, e)
+		} else {
+			others = oneline.Join(others, one)
 		}
-		return unapplied, others
 	}
-	return nil, err
+	return unapplied, others
 }
 
 // look says what is in the way where a journal could not be applied; is is false if nothing is any

@@ -17,10 +17,12 @@ func (a *app) hint(err error) string {
 	var table *lockset.TableError
 	var none *lockset.NoAnswerError
 	var api smithy.APIError
-	var unapplied *unitofwork.UnappliedError
+	for _, one := range requests.Joined(err) {
+		if stuck, is := errors.AsType[*unitofwork.UnappliedError](one); is && stuck.Key != "" {
+			return "; what to do: holdall mend -- " + stuck.Unit
+		}
+	}
 	switch {
-	case errors.As(err, &unapplied) && unapplied.Key != "":
-		return "; what to do: holdall mend -- " + unapplied.Unit
 	case errors.As(err, &none) && none.Last == nil, requests.ConcernsAll(err): // which say themselves what to do
 		return ""
 	case errors.As(err, &none) && errors.As(none.Last, &api):

@@ -25,5 +25,8 @@ func TestHint(t *testing.T) {
 	require.Empty(t, a.hint(&lockset.NoAnswerError{End: errors.New("interrupted")}), "nothing was sent")
 	stuck := errors.Join(errors.New("another"), &unitofwork.UnappliedError{Unit: "-U", Key: "k", Err: of("locks")})
 	require.Equal(t, "; what to do: holdall mend -- -U", a.hint(stuck))
+	broken := &unitofwork.UnappliedError{Unit: "V", Err: errors.New("a row of its journal is missing")}
+	require.Equal(t, "; what to do: holdall mend -- -U", a.hint(errors.Join(broken, stuck)), "mend can do nothing about a journal")
+	require.Empty(t, a.hint(broken))
 	require.Empty(t, a.hint(errors.New("another")))
 }

@@ -215,18 +215,19 @@ func (a *app) printRows(sightings []inspect.Sighting, lives, goesOn bool) error 
 	if len(sightings) == 0 {
 		return nil
 	}
+	head := []string{"KEY", "STATE", "OWNER", "SINCE", "LIFE", "WAITING", "UNIT"}
+	life := slices.Index(head, "LIFE")
 	var t columns
 	var paint []string // the colour of each row
 	if !goesOn {
-		t = columns{{"KEY", "STATE", "OWNER", "SINCE", "LIFE", "WAITING", "UNIT"}}
-		paint = []string{faint}
+		t, paint = columns{head}, []string{faint}
 	}
 	now := time.Now()
 	for _, s := range sightings {
 		t, paint = append(t, cells(s, now)), append(paint, colourOf(s))
 	}
 	if !lives {
-		t.drop(4)
+		t.drop(life)
 	}
 	for n, line := range t.lines() {
 		a.out.line("%s", a.out.paint(paint[n], plain.Line(line)))

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/unitofwork"
 )
@@ -109,7 +110,7 @@ func (a *app) listStuck(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	stuck, others := stuckUnits(joined(err))
+	stuck, others := stuckUnits(requests.Joined(err))
 	for _, s := range stuck {
 		a.out.line("unit %s is %s", s.Unit, a.out.paint(bad, "stuck"))
 		for _, problem := range s.Problems {
@@ -186,12 +187,15 @@ func (a *app) mend(ctx context.Context, unit string, choices map[string]string, 
 				continue
 			}
 			delete(choices, o.State)
-			if err := units.Mend(ctx, o, choice); err == nil {
+			if err := units.Mend(ctx, o, choice); err != nil {
+				fmt.Fprintf(a.stderr, "holdall: %s\n", plain.Error(err))
+				if lockset.NextOf(err) != lockset.StartOver { // else it has changed: look again
+					left[o.State] = true
+					continue
+				}
+			} else {
 				a.out.line("  %s", a.out.paint(good, choice+": done"))
 				said.Chosen = append(said.Chosen, chosenJSON{o.State, choice})
-			} else if fmt.Fprintf(a.stderr, "holdall: %s\n", plain.Error(err)); lockset.NextOf(err) != lockset.StartOver { // else it has changed
-				left[o.State] = true
-				continue
 			}
 			chosen++
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdall/holdall/cmd/holdall/internal/plain"
 	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/locks"
+	"github.com/holdall/holdall/internal/requests"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
@@ -128,7 +129,7 @@ func (a *app) recoverOnce(ctx context.Context, units *unitofwork.Client, p *prog
 		a.out.line("no unit is left to finish")
 	}
 	list := func(of []string) []string { return append([]string{}, of...) } // in JSON, one that is empty is a list
-	said := a.out.json(recovered{list(found.Committed), list(found.Aborted), list(found.Alive), texts(joined(err))})
+	said := a.out.json(recovered{list(found.Committed), list(found.Aborted), list(found.Alive), texts(requests.Joined(err))})
 	return errors.Join(err, said)
 }
 
@@ -137,22 +138,6 @@ func recoverAll(ctx context.Context, units *unitofwork.Client, p *progress) (uni
 	defer p.clear()
 	p.say("looking for units that are not done with; each is watched for a lease of %v", units.Locks().Config().Lease)
 	return units.Recover(ctx)
-}
-
-// joined are the errors that Recover has joined.
-func joined(err error) (all []error) {
-	switch e := err.(type) { //nolint:errorlint // each error of the tree by itself
-	case nil:
-	case *lockset.NoAnswerError: // which has several reasons, and is one
-		all = []error{e}
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			all = append(all, joined(one)...)
-		}
-	default:
-		all = []error{err}
-	}
-	return all
 }
 
 // texts are those of errors, for JSON.

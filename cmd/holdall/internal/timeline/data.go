@@ -22,8 +22,9 @@ func columns[T any](list []T, names string, row func(i int, of *T) []any) table 
 		all = append(all, &column{name: name, differences: name[0] == '+'})
 	}
 	for i := range list {
-		for c, number := range row(i, &list[i]) {
-			all[c].add(integer(number), i == 0)
+		numbers := row(i, &list[i])
+		for c := range all {
+			all[c].add(integer(numbers[c]), i == 0)
 		}
 	}
 	for _, c := range all {

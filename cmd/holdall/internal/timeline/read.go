@@ -33,18 +33,19 @@ func Read(ctx context.Context, sources ...Source) (*Model, error) {
 		if err := s.next(ctx, b); err != nil {
 			return nil, err
 		}
-		heads = append(heads, s)
-	}
-	for {
-		heads = slices.DeleteFunc(heads, func(s *stream) bool { return s.over })
-		if len(heads) == 0 {
-			break
+		if !s.over {
+			heads = append(heads, s)
 		}
+	}
+	for len(heads) > 0 {
 		// Of one time, the first of the recordings.
 		s := slices.MinFunc(heads, func(x, y *stream) int { return x.head.At.Compare(y.head.At) })
 		b.event(s.number, &s.head)
 		if err := s.next(ctx, b); err != nil {
 			return nil, err
+		}
+		if s.over {
+			heads = slices.DeleteFunc(heads, func(head *stream) bool { return head == s })
 		}
 	}
 	if err := ctx.Err(); err != nil {

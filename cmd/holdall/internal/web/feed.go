@@ -155,18 +155,19 @@ func (f *Feed[T]) run() {
 		}
 		ctx, end := context.WithCancel(f.ctx)
 		f.end = end
-		act := f.watch
-		if f.reads {
-			act = f.read
-		}
+		reads := f.reads
 		f.mu.Unlock()
-		act(ctx, next)
+		if reads {
+			f.read(ctx)
+		} else {
+			f.watch(ctx, next)
+		}
 		end()
 	}
 }
 
 // read reads, unless the last follower leaves meanwhile.
-func (f *Feed[T]) read(ctx context.Context, _ time.Time) {
+func (f *Feed[T]) read(ctx context.Context) {
 	value, err := f.look.Read(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,7 +20,8 @@ holdall_unit_duration_seconds_sum{holdall_outcome="committed",job="a b, \"c\" }"
 holdall_unit_duration_seconds_count{holdall_outcome="committed",job="a b, \"c\" }"} 100 1764000000000
 holdall_unit_duration_seconds_count{holdall_outcome="in doubt"} 3
 holdall_units_waiting{job="a"} 2
-holdall_units_waiting{job="b"} 3
+holdall_units_waiting{job="b"}1
+  holdall_units_waiting { job="c" } 2
 holdall_request_capacity_total 1e3 # {trace_id="x"} 0.5
 holdall_sets_lost_total NaN
 not a sample

@@ -71,19 +71,24 @@ func sumsOf(page string) map[series]float64 {
 	}
 	sums := map[series]float64{}
 	for line := range strings.Lines(page) {
-		m := sample.FindStringSubmatch(line)
-		if len(m) == 0 || wanted[m[1]] == nil {
+		line = strings.TrimSpace(line)
+		end := strings.IndexAny(line, "{ \t")
+		if end < 0 || wanted[line[:end]] == nil {
 			continue
 		}
-		value, err := strconv.ParseFloat(m[3], 64)
+		m := sample.FindStringSubmatch(line[end:])
+		if len(m) == 0 {
+			continue
+		}
+		value, err := strconv.ParseFloat(m[2], 64)
 		if err != nil || math.IsNaN(value) {
 			continue
 		}
 		labels := map[string]string{}
-		for _, pair := range label.FindAllStringSubmatch(m[2], -1) {
+		for _, pair := range label.FindAllStringSubmatch(m[1], -1) {
 			labels[pair[1]] = unescaped.Replace(pair[2])
 		}
-		for _, s := range wanted[m[1]] {
+		for _, s := range wanted[line[:end]] {
 			if s.label == "" || labels[s.label] == s.is {
 				sums[s] += value
 			}
@@ -93,8 +98,8 @@ func sumsOf(page string) map[series]float64 {
 }
 
 var (
-	// sample is a line: a name, labels in braces, a value, and what may follow that.
-	sample    = regexp.MustCompile(`^\s*([^\s#{]+)(?:\{((?:[,\s]*[^\s=,{}"]+\s*=\s*"(?:[^"\\]|\\.)*")*)[,\s]*\})?\s+(\S+)`)
+	// sample is a line without its name: labels in braces, a value, and what may follow that.
+	sample    = regexp.MustCompile(`^\s*(?:\{((?:[,\s]*[^\s=,{}"]+\s*=\s*"(?:[^"\\]|\\.)*")*)[,\s]*\})?\s*(\S+)`)
 	label     = regexp.MustCompile(`([^\s=,{}"]+)\s*=\s*"((?:[^"\\]|\\.)*)"`)
 	unescaped = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
 )

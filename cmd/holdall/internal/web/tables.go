@@ -64,7 +64,7 @@ func (r Row) Who() inspect.Holder {
 // Story is what is known of one key, in the words of show.
 type Story struct {
 	Row     inspect.Row
-	Life    inspect.Sighting // of its holder
+	Life    inspect.Sighting // of its holder, or of the head of its queue
 	Becomes string           // what is decided about the holder, in a word; empty if nothing is known
 	Words   []string         // a line for each fact, and what follows from it
 	Picture []string
