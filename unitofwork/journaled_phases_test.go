@@ -108,7 +108,7 @@ func TestThePhasesOfALargeUnitAreTold(t *testing.T) {
 // decided is done.
 func TestACallersEndInEachPhase(t *testing.T) {
 	for _, phase := range phases {
-		runInBed(t, string(phase), func(t *testing.T, b *bed) {
+		runInBed(t, phase, func(t *testing.T, b *bed) {
 			before := b.tables()
 			ctx, cancel := context.WithCancel(t.Context())
 			c := b.client("A", nil, atProgress(phase, cancel))

@@ -292,7 +292,7 @@ func TestOfSeveralChoicesOneCounts(t *testing.T) {
 // A copy of what an operator sent, or its answer that was lost, does nothing more.
 func TestACopyOfAChoiceThatArrivesLate(t *testing.T) {
 	for _, choice := range []unitofwork.Choice{unitofwork.ApplyWrite, unitofwork.KeepRecord, unitofwork.WasWritten, unitofwork.NotWritten} {
-		runInBed(t, string(choice), func(t *testing.T, b *bed) {
+		runInBed(t, choice, func(t *testing.T, b *bed) {
 			unit, _ := b.diesWriting(writesOfStuck["update"].do)
 			if choice == unitofwork.ApplyWrite || choice == unitofwork.KeepRecord {
 				b.putItem("accounts", strange(number(later)))
@@ -331,7 +331,7 @@ func TestACopyOfAChoiceThatArrivesLate(t *testing.T) {
 
 func TestAnOperatorDecidesAboutAKeyWhoseRowIsGone(t *testing.T) {
 	for choice, balance := range map[unitofwork.Choice]string{unitofwork.WasWritten: "100", unitofwork.NotWritten: "107"} {
-		runInBed(t, string(choice), func(t *testing.T, b *bed) {
+		runInBed(t, choice, func(t *testing.T, b *bed) {
 			unit, token := b.diesWriting(writesOfStuck["update"].do)
 			row := b.row(ofStuck)
 			b.deleteRow(ofStuck)

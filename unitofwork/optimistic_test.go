@@ -50,7 +50,7 @@ func (r *runs) texts() (all []string) {
 		if e.Optimistic {
 			way = "free "
 		}
-		all = append(all, way+string(e.Outcome))
+		all = append(all, way+e.Outcome)
 	}
 	return all
 }

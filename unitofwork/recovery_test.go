@@ -114,7 +114,7 @@ func TestRecoverFinishesTheDead(t *testing.T) {
 // A unit that shows a sign of life is left alone, at whatever it is.
 func TestRecoverLeavesTheLivingAlone(t *testing.T) {
 	for _, phase := range phases {
-		runInBed(t, string(phase), func(t *testing.T, b *bed) {
+		runInBed(t, phase, func(t *testing.T, b *bed) {
 			var found unitofwork.Recovery
 			var err error
 			other := b.client("other", nil)

@@ -242,10 +242,3 @@ func TestAMemberPutsWhatAnotherHasStaged(t *testing.T) {
 		require.Equal(t, number("100"), b.unfenced("1")["Balance"], "as the table had it, and not as the members before left it")
 	})
 }
-
-// named is a record whose attribute other programs may spell otherwise.
-type named struct {
-	ID    string
-	Name  string `dynamodbav:"name"`
-	Count int
-}

@@ -149,7 +149,7 @@ func (d *diary) trace() *trace.Trace {
 		hooks.On(trace.Lost, func(_ context.Context, l trace.Event) { d.write(entry{Is: loses, Unit: l.Unit, Why: l.Err.Error()}) }),
 		hooks.On(trace.Unit, func(ctx context.Context, e trace.Event) {
 			if e.Unit != "" { // otherwise it did nothing
-				d.write(entry{Is: ended, Unit: e.Unit, Outcome: string(e.Outcome), Way: staff.WayOf(ctx, e), Leader: e.Leader})
+				d.write(entry{Is: ended, Unit: e.Unit, Outcome: e.Outcome, Way: staff.WayOf(ctx, e), Leader: e.Leader})
 			}
 		}),
 	)

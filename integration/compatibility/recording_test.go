@@ -101,7 +101,7 @@ func readRecording(t *testing.T, recording []byte) {
 	require.Equal(t, []string{string(giro), "web-1", "monthly books"}, []string{string(waited.Key), waited.Owner, waited.Purpose})
 	ends := func(outcome string, id string, optimistic bool) {
 		t.Helper()
-		find(string(outcome), func(e record.Event) bool {
+		find(outcome, func(e record.Event) bool {
 			return e.Name == "UnitEnd" && e.Process == "web-3" && e.Outcome == outcome && e.ID == id && e.Optimistic == optimistic
 		})
 	}

@@ -104,7 +104,7 @@ func (b *bed) now() *Teller {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.ends = append(b.ends, way+string(e.Outcome))
+		b.ends = append(b.ends, way+e.Outcome)
 	}))
 	require.NoError(b.t, err)
 	return teller
