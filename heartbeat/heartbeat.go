@@ -337,21 +337,20 @@ func (g *Group) round(ctx context.Context, keys []ordering.Key, n int) error {
 		})
 	}
 	answered.Wait()
-	due, failed, err := g.note(batches, answers, sent)
+	failed, err := g.note(batches, answers, sent)
 	g.moveDeadline()
 	if g.cfg.Renewed != nil {
-		g.cfg.Renewed(due, failed, err)
+		g.cfg.Renewed(len(keys), failed, err)
 	}
 	return context.Cause(ctx)
 }
 
-// note keeps what became of a round, and returns how many keys were due, how many of them were not
-// confirmed, and why one of those was not.
-func (g *Group) note(batches [][]ordering.Key, answers [][]error, sent time.Time) (due, failed int, why error) {
+// note keeps what became of a round, and returns how many keys were not confirmed, and why one of
+// those was not.
+func (g *Group) note(batches [][]ordering.Key, answers [][]error, sent time.Time) (failed int, why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i, batch := range batches {
-		due += len(batch)
 		for j, key := range batch {
 			if err := answers[i][j]; err == nil {
 				g.schedule.confirm(key, sent)
@@ -362,5 +361,5 @@ func (g *Group) note(batches [][]ordering.Key, answers [][]error, sent time.Time
 			}
 		}
 	}
-	return due, failed, why
+	return failed, why
 }
