@@ -129,11 +129,7 @@ func SameChildren(a, b Customer) bool {
 
 // records converts references for Get and Put.
 func records[T any](refs []*unitofwork.Ref[T]) []unitofwork.Record {
-	out := make([]unitofwork.Record, len(refs))
-	for i, r := range refs {
-		out[i] = r
-	}
-	return out
+	return each(refs, func(r *unitofwork.Ref[T]) unitofwork.Record { return r })
 }
 
 // each returns what of returns for each, such as keys or references.

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/holdall/holdall/fencing"
 	"github.com/holdall/holdall/internal/newtable"
@@ -127,8 +128,8 @@ func request[O any](ctx context.Context, l Looker, op string, send func(context.
 	return out, err
 }
 
-// ErrUnanswered says that a read outside units failed. A retry may succeed.
-var ErrUnanswered = errors.New("a read outside units failed")
+// ErrUnanswered says that DynamoDB did not answer a read outside units. A retry may succeed.
+var ErrUnanswered = errors.New("no answer to a read outside units")
 
 // look reads the record with an ID outside units.
 func look(ctx context.Context, l Looker, table, id string, record any) (found bool, err error) {
@@ -138,6 +139,9 @@ func look(ctx context.Context, l Looker, table, id string, record any) (found bo
 	}
 	out, err := request(ctx, l, "GetItem", func(ctx context.Context) (*dynamodb.GetItemOutput, error) { return l.DB.GetItem(ctx, in) },
 		func(o *dynamodb.GetItemOutput) *types.ConsumedCapacity { return o.ConsumedCapacity })
+	if api, is := errors.AsType[smithy.APIError](err); is && api.ErrorFault() == smithy.FaultClient {
+		return false, err // it was answered, and refused
+	}
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", ErrUnanswered, err)
 	}

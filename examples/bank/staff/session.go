@@ -90,6 +90,16 @@ func Join(ctx context.Context, cfg *Config) (*Session, error) {
 			return nil, fmt.Errorf("-record: %w", err)
 		}
 	}
+	if s.auditor, err = s.newAuditor(); err != nil {
+		if s.recording != nil {
+			err = errors.Join(err, s.recording.Close())
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Session) newAuditor() (*unitofwork.Client, error) {
 	locks := s.Tables.Locks
 	locks.Owner, locks.ChunkSize = "auditor", 99 // the most
 	if s.recording != nil {
@@ -99,8 +109,7 @@ func Join(ctx context.Context, cfg *Config) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.auditor, err = unitofwork.New(client, s.Tables.Units)
-	return s, err
+	return unitofwork.New(client, s.Tables.Units)
 }
 
 // Close deletes the tables that Open created, unless they are to be kept. It also works after ctx has
