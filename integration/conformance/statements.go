@@ -41,10 +41,10 @@ func (w *world) mine(t *testing.T) (key string) {
 }
 
 // refusedFor asserts that one statement of a batch was refused, by this code.
-func refusedFor(t *testing.T, code types.BatchStatementErrorCodeEnum, r types.BatchStatementResponse) {
+func refusedFor(t *testing.T, code types.BatchStatementErrorCodeEnum, r types.BatchStatementResponse, said ...any) {
 	t.Helper()
-	require.NotNil(t, r.Error)
-	require.Equal(t, code, r.Error.Code)
+	require.NotNil(t, r.Error, said...)
+	require.Equal(t, code, r.Error.Code, said...)
 }
 
 func testStatements(t *testing.T, w *world) {
@@ -196,7 +196,7 @@ func (w *world) testLostRenewals(t *testing.T) {
 	require.Nil(t, out[0].Error)
 	require.Equal(t, text("rvn-2"), w.get(t, keys[0])["recordVersionNumber"])
 	for i := 1; i < 4; i++ {
-		refusedFor(t, types.BatchStatementErrorCodeEnumConditionalCheckFailed, out[i])
+		refusedFor(t, types.BatchStatementErrorCodeEnumConditionalCheckFailed, out[i], keys[i])
 		if rows[i] == nil {
 			require.Nil(t, w.get(t, keys[i]), "a renewal created a row")
 			continue

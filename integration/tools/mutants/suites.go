@@ -70,12 +70,13 @@ func (l *laboratory) tested(ctx context.Context, in string) (folders []string, e
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w\n%s", err, indented(output))
 	}
+	ownOnly := slices.ContainsFunc(modules, func(m string) bool { return tree.ModuleOf(l.root, m) == module })
 	for _, dir := range strings.Fields(output) {
 		folder, err := filepath.Rel(l.root, dir)
 		if err != nil || !filepath.IsLocal(folder) {
 			continue
 		}
-		if folder = filepath.ToSlash(folder); !slices.ContainsFunc(modules, func(m string) bool { return tree.ModuleOf(l.root, m) == module }) || tree.ModuleOf(l.root, folder) == module {
+		if folder = filepath.ToSlash(folder); !ownOnly || tree.ModuleOf(l.root, folder) == module {
 			folders = append(folders, folder)
 		}
 	}
