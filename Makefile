@@ -19,8 +19,9 @@ SOAK         ?= 1h
 FUZZ         ?= .
 FUZZ_TIME    ?= 30s
 
-# Packages whose short tests take longest.
+# Packages whose short tests take longest: of the library, and of the integration tests.
 LARGEST      := ./unitofwork ./lockset
+LARGEST_OF_INTEGRATION := ./simulation ./protocol
 
 # Those with dependencies of their own. What is in otlp needs more than test fetches.
 MODULES      := integration cmd/holdall otelholdall
@@ -58,7 +59,9 @@ test: ## fetch the engines if missing, run all tests with the race detector, in 
 	test="$(GO) test -race -short -vet=off -timeout $(TEST_TIMEOUT) -p $$(($$(getconf _NPROCESSORS_ONLN) + 1))"; \
 	export GOGC=400 GORACE=atexit_sleep_ms=50; \
 	echo "$$test ./..."; $$test $(LARGEST) ./... || failed=1; \
-	for module in $(MODULES); do echo "the same in $$module"; (cd $$module && $$test ./...) || failed=1; done; \
+	for module in $(MODULES); do echo "the same in $$module"; first=; \
+	if [ $$module = integration ]; then first="$(LARGEST_OF_INTEGRATION)"; fi; \
+	(cd $$module && $$test $$first ./...) || failed=1; done; \
 	echo "make test took $$(( $$(date +%s) - began )) s"; \
 	test -z "$$failed"
 
@@ -84,7 +87,7 @@ long: ## the packages of which test has something in short, in full, with the ra
 	library=$$(echo "$$all" | grep -v $(MODULES:%=-e '^\./%\(/\|$$\)')); proof=$$(echo "$$all" | sed -n 's,^\./integration/,./,p'); \
 	[ -z "$$library" ] || $(GO) $$test -race $$library || failed=1; \
 	[ -z "$$proof" ] || $(GO) -C integration $$test -race $$proof || failed=1; \
-	for dir in $$(echo "$$all" | grep -e '^\./cmd/' -e '^\./otelholdall'); do (cd $$dir && $(GO) $$test .) || failed=1; done; test -z "$$failed"
+	for dir in $$(echo "$$all" | grep $(patsubst %,-e '^\./%\(/\|$$\)',$(filter-out integration,$(MODULES)))); do (cd $$dir && $(GO) $$test .) || failed=1; done; test -z "$$failed"
 
 # A short run of it is part of test.
 chaos: ## kill and stop real processes, and their engine, ROUNDS times (1000): a quarter of an hour
@@ -140,8 +143,8 @@ docs: ## write what is generated: docs/model/clauses.md and docs/pictures
 
 bench: ## what locking, committing and waiting cost: requests, capacity, time
 	@$(GO) -C integration run ./engines/install
-	@$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCH_TIME) -benchmem ./...
-	@cd otelholdall/otlp && $(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCH_TIME) -benchmem ./...
+	@for module in . integration otelholdall/otlp; do \
+	$(GO) -C $$module test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCH_TIME) -benchmem ./... || exit 1; done
 
 # Built with the versions golangci-lint itself was released with, away from
 # go.mod: its dependencies must never become ours.
