@@ -107,7 +107,6 @@ type unit struct {
 	by     string         // the nonce of who asks in its name, in its requests' names; its own but for another's unit
 	seed   [2]uint64
 	sends  atomic.Int64 // numbers requests and RVNs
-	marks  atomic.Int64 // and the times of its writes, which are drawn in no order: names must not depend on it
 }
 
 func (c *Client) newUnit(ctx context.Context) *unit {
@@ -148,10 +147,11 @@ func (c *Client) now() lockrow.Now {
 	return lockrow.Now{Low: low, High: high}
 }
 
-// nowBy returns now for a write of this unit, with a mark that no other write of that moment has.
+// nowBy returns now for a write of this unit, with a mark that no write of another unit or moment
+// has. No counter gives it, because the goroutines of a unit write in no order.
 func (c *Client) nowBy(u *unit) lockrow.Now {
 	now := c.now()
-	now.Mark = uint32(requests.Jitter(u.by, int(u.marks.Add(1))) * (1 << 32))
+	now.Mark = uint32(requests.Jitter(u.by, int(time.Now().UnixNano())) * (1 << 32))
 	return now
 }
 

@@ -225,7 +225,7 @@ const functionTime = 20 * time.Millisecond
 // one is seen to wait would be a matter of luck.
 func (r *Run) lapseSoon() {
 	left := min(r.pace.left(r.c.cfg.AttemptTimeout), functionTime)
-	time.AfterFunc(max(left, time.Microsecond), func() {
+	time.AfterFunc(max(left, 0)+time.Microsecond, func() {
 		if r.pace.left(r.c.cfg.AttemptTimeout) > 0 {
 			r.lapseSoon()
 			return
