@@ -44,7 +44,6 @@ type process struct {
 	ctx    context.Context // ends when the process has died
 	cancel context.CancelFunc
 
-	answers atomic.Int64              // counted, to draw after which a goroutine stalls
 	stalled atomic.Int64              // nanoseconds for which its goroutines stalled, all in all
 	stalls  atomic.Int64              // until when, in nanoseconds of the course
 	diedAt  atomic.Pointer[time.Time] // nil while it lives
@@ -160,15 +159,15 @@ func (h *host) boot(name string, weather func(faults.Call) (string, faults.Fault
 
 // trace listens for what only the library knows, and stalls its goroutines.
 func (p *process) trace() *trace.Trace {
-	t := trace.Join(p.lockTrace(), p.unitTrace())
+	t := trace.Join(p.lockTrace(), p.unitTrace(), p.oneByOne())
 	if stalls := p.h.w.may(stall); stalls || p.h.w.settings.Story {
-		t = trace.Join(t, hooks.On(trace.Request, func(_ context.Context, e trace.Event) {
+		t = trace.Join(t, hooks.On(trace.Request, func(ctx context.Context, e trace.Event) {
 			if p.dead() { // and all its goroutines at once
 				return
 			}
 			p.h.w.story.heard(p.name, e)
 			if stalls {
-				p.stall()
+				p.stall(ctx, e)
 			}
 		}))
 	}
@@ -176,6 +175,27 @@ func (p *process) trace() *trace.Trace {
 		return trace.Join(r.Trace(p.name), t)
 	}
 	return t
+}
+
+// oneByOne sees to it that of the units of a process that one event wakes, none goes on at the same
+// instant as another: which of them came first would be for the machine to say, and not for the seed.
+func (p *process) oneByOne() *trace.Trace {
+	moment := func(ctx context.Context, e trace.Event) {
+		m, is := ctx.Value(mindKey{}).(*mind)
+		if !is || p.dead() {
+			return
+		}
+		r := draw(p.h.w.plan.Seed, "moment", m.name, e.Kind, time.Since(p.h.w.start))
+		time.Sleep(time.Duration(r.Int64N(int64(time.Microsecond))))
+	}
+	var all []*trace.Trace
+	for _, kind := range []trace.Kind{trace.Unit, trace.Acquire, trace.Wait, trace.Read, trace.Commit} {
+		all = append(all, hooks.On(kind, moment), hooks.OnStart(kind, func(ctx context.Context, e trace.Event) context.Context {
+			moment(ctx, e)
+			return ctx
+		}))
+	}
+	return trace.Join(all...)
 }
 
 // lockTrace listens for what becomes of locks.
@@ -284,13 +304,18 @@ func longestStall(lease time.Duration) time.Duration { return 3 * lease }
 
 // stall keeps a goroutine of the library from going on after an answer: what a
 // busy machine, a collector or a debugger does. Timers run meanwhile, as they
-// do on such a machine for the other goroutines.
-func (p *process) stall() {
+// do on such a machine for the other goroutines. The answer decides, and not how
+// many were heard before: several may be heard at one instant, in no order.
+func (p *process) stall(ctx context.Context, heard trace.Event) {
 	w := p.h.w
 	if w.over() {
 		return
 	}
-	r := draw(w.plan.Seed, "stall", p.name, p.answers.Add(1))
+	who := p.name
+	if m, is := ctx.Value(mindKey{}).(*mind); is {
+		who = m.name
+	}
+	r := draw(w.plan.Seed, "stall", who, heard.Op, heard.Took, time.Since(w.start))
 	chance := w.plan.level(time.Since(w.start)) / 2
 	if w.settings.Only == stall {
 		chance = often / 4
