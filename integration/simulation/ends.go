@@ -31,6 +31,7 @@ type unit struct {
 
 	had     bool   // its keys
 	taking  string // the first row of the chunk that it asked for last: it has those before
+	placed  bool   // it asked for a place for the sake of that chunk
 	doubled bool   // the network has a copy of a request for that chunk
 	unheard bool   // of such a request
 }
@@ -46,7 +47,7 @@ func (u *unit) mayWait() bool { return u.joinsLate() || time.Now().Before(u.wait
 // takesLate reports whether a late copy may take rows for the unit: all takings of its last chunk
 // were refused, without a place, and burning would cost every refused caller a second request. Others
 // bury it.
-func (u *unit) takesLate() bool { return u.doubled && !u.unheard && !u.had && u.place == 0 }
+func (u *unit) takesLate() bool { return u.doubled && !u.unheard && !u.had && !u.placed }
 
 // mayBeShown reports whether a row may show the unit at its end, waiting in its queue or otherwise.
 func (u *unit) mayBeShown(waits bool) bool {
@@ -84,12 +85,8 @@ func (h *history) asks(c faults.Call, f faults.Fault) {
 			nonce = lockrow.Waiter(text(values[":waiter"])).Unit()
 		}
 		u := h.units[nonce]
-		if u != nil {
-			if taking != "" && u.taking != taking {
-				u.taking, u.doubled, u.unheard = taking, false, false
-			}
-			u.doubled = u.doubled || f.Kind == faults.Duplicated
-			u.unheard = u.unheard || slices.Contains(unanswered, f.Kind)
+		if u != nil && taking != "" {
+			u.asksToTake(taking, f)
 		}
 		token, stamped := values[":token"]
 		if u == nil || !stamped {
@@ -98,11 +95,20 @@ func (h *history) asks(c faults.Call, f faults.Fault) {
 		n, err := strconv.ParseInt(text(token), 10, 64)
 		must(err)
 		if strings.Contains(*update.UpdateExpression, "list_append") {
-			u.place = max(u.place, n)
+			u.place, u.placed = max(u.place, n), true
 		} else {
 			u.wrote = max(u.wrote, n)
 		}
 	}
+}
+
+// asksToTake notes that the unit asked for a chunk of rows, by the first of them, and what befell that.
+func (u *unit) asksToTake(first string, f faults.Fault) {
+	if u.taking != first {
+		u.taking, u.placed, u.doubled, u.unheard = first, false, false, false
+	}
+	u.doubled = u.doubled || f.Kind == faults.Duplicated
+	u.unheard = u.unheard || slices.Contains(unanswered, f.Kind)
 }
 
 // born notes that a process begins a unit.

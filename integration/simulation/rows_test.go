@@ -136,13 +136,13 @@ func copiesAreKnown(t *testing.T) {
 	plan := NewPlan(1)
 	w := newWorld(Settings{}, &plan)
 	p := w.offline("a.1")
-	take := simulatedLocks.Update("f0", lockrow.RestampKeyIf, lockrow.Stamp, valuesOf("doubled", 50))
 	place := simulatedLocks.Join(lockrow.Want{Key: "f0", Mode: lockrow.Exclusive}, lockrow.Row{}, valuesOf("doubled", 40))
 	chunk := func(key ordering.Key) *types.Update {
 		return simulatedLocks.Acquire(lockrow.Want{Key: key, Entry: lockrow.Entry{Unit: "doubled", Witness: key}}, valuesOf("doubled", 50).With(lockrow.Values{
 			":owner": lockrow.Text("o"), ":lease": lockrow.Text("1"), ":rvn": lockrow.Text("r"),
 		}))
 	}
+	take, release := chunk("f0"), simulatedLocks.Update("f0", lockrow.RestampKeyIf, lockrow.Stamp, valuesOf("doubled", 50))
 	for _, c := range []struct {
 		name     string
 		how      func()
@@ -150,12 +150,19 @@ func copiesAreKnown(t *testing.T) {
 	}{
 		{"not doubled", func() { asks(w, take, faults.Pass()) }, 1},
 		{"doubled", func() { asks(w, take, faults.Duplicate(time.Second)); asks(w, take, faults.Conflict()) }, 0},
+		{"doubled, and released without an answer", func() { asks(w, take, faults.Duplicate(time.Second)); asks(w, release, faults.LoseAnswer(faults.Hang)) }, 0},
+		{"only another write doubled", func() { asks(w, take, faults.Pass()); asks(w, release, faults.Duplicate(time.Second)) }, 1},
 		{"doubled, another without an answer", func() { asks(w, take, faults.Duplicate(time.Second)); asks(w, take, faults.LoseAnswer(faults.Hang)) }, 1},
 		{"doubled, after a chunk without an answer", func() {
 			asks(w, chunk("f0"), faults.LoseAnswer(faults.Hang))
 			asks(w, chunk("f1"), faults.Duplicate(time.Second))
 		}, 0},
 		{"doubled, and then the chunk was had", func() { asks(w, chunk("f0"), faults.Duplicate(time.Second)); asks(w, chunk("f1"), faults.Pass()) }, 1},
+		{"doubled, after a chunk that it waited for", func() {
+			asks(w, chunk("f0"), faults.Pass())
+			asks(w, place, faults.Pass())
+			asks(w, chunk("f1"), faults.Duplicate(time.Second))
+		}, 0},
 		{"doubled, and asked for a place", func() { asks(w, take, faults.Duplicate(time.Second)); asks(w, place, faults.Pass()) }, 1},
 		{"doubled, and had its keys", func() { asks(w, take, faults.Duplicate(time.Second)); w.history.acquired("doubled", 50) }, 1},
 	} {
