@@ -12,12 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdall/holdall/internal/faults"
-	"github.com/holdall/holdall/internal/hooks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/internal/newtable"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
-	"github.com/holdall/holdall/trace"
 	"github.com/holdall/holdall/unitofwork"
 )
 
@@ -35,10 +33,6 @@ type town struct {
 	units  []*unitofwork.Client
 	record *unitofwork.Table[record]
 	length time.Duration
-
-	mu       sync.Mutex
-	refused  int // requests, because of a transaction under way
-	requests int
 }
 
 type record struct {
@@ -68,24 +62,13 @@ func inTown(t *testing.T, processes int, length time.Duration, guard func(id str
 // themselves for a while, as DynamoDB's do.
 func (w *town) open(name string, windows *faults.Windows) {
 	w.t.Helper()
-	net := faults.Wrap(w.db, faults.Config{Who: name, Seed: seed, Latency: oneWay, Windows: windows, Script: func(c faults.Call) faults.Fault {
-		f := faults.Pass()
+	net := faults.Wrap(w.db, faults.Config{Who: name, Seed: seed, Latency: oneWay, AtOnce: true, Windows: windows, Script: func(c faults.Call) faults.Fault {
 		if c.Op == "TransactWriteItems" {
-			f.WindowFor = underWay
+			return faults.Window(underWay)
 		}
-		return f
+		return faults.Pass()
 	}})
-	units, err := unitofwork.Open(net, unitofwork.Config{Locks: lockset.Config{
-		Table: "locks", Owner: name, Rand: faults.Nonces(name),
-		Trace: hooks.On(trace.Request, func(_ context.Context, e trace.Event) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.requests++
-			if e.Answer == "busy" {
-				w.refused++
-			}
-		}),
-	}})
+	units, err := unitofwork.Open(net, unitofwork.Config{Locks: lockset.Config{Table: "locks", Owner: name, Rand: faults.Nonces(name)}})
 	require.NoError(w.t, err)
 	w.units = append(w.units, units)
 }
@@ -96,21 +79,12 @@ type unit func(random *rand.Rand) (unitofwork.Work, task)
 // task is a unit's function.
 type task = func(context.Context, *unitofwork.Unit) error
 
-// did is what some clients have done.
-type did struct {
-	rate     float64       // units a second
-	longest  time.Duration // that one took
-	mean     time.Duration
-	requests float64 // of a unit
-	refused  float64
-}
-
 // work has clients of all processes do units, of one kind or of several that the clients of each
-// process share out, and returns what those of each kind have done.
-func (w *town) work(kinds ...unit) []did {
+// process share out, and returns how many of each kind were done a second.
+func (w *town) work(kinds ...unit) []float64 {
 	w.t.Helper()
-	took := make([][]time.Duration, len(kinds))
-	w.requests, w.refused = 0, 0
+	var mu sync.Mutex
+	rates := make([]float64, len(kinds))
 	var group sync.WaitGroup
 	begin := time.Now()
 	for p, units := range w.units {
@@ -120,38 +94,22 @@ func (w *town) work(kinds ...unit) []did {
 			group.Go(func() {
 				time.Sleep(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
 				for time.Since(begin) < w.length {
-					start := time.Now()
 					work, do := kinds[kind](random)
 					if err := units.Do(w.t.Context(), work, do); err != nil {
 						w.t.Error(err)
 						return
 					}
-					w.mu.Lock()
+					mu.Lock()
 					if time.Since(begin) < w.length {
-						took[kind] = append(took[kind], time.Since(start))
+						rates[kind] += 1 / w.length.Seconds()
 					}
-					w.mu.Unlock()
+					mu.Unlock()
 				}
 			})
 		}
 	}
 	group.Wait()
-	all := 0
-	for _, of := range took {
-		all += len(of)
-	}
-	results := make([]did, len(kinds))
-	for kind, of := range took {
-		d := did{rate: float64(len(of)) / w.length.Seconds(), requests: float64(w.requests) / float64(all), refused: float64(w.refused) / float64(all)}
-		var sum time.Duration
-		for _, one := range of {
-			sum += one
-			d.longest = max(d.longest, one)
-		}
-		d.mean = sum / time.Duration(len(of))
-		results[kind] = d
-	}
-	return results
+	return rates
 }
 
 // change reads records and writes them, under their own keys, or with locks first.

@@ -42,9 +42,13 @@ func near(t *testing.T, measured, page float64, lock bool, what string) {
 	require.InEpsilon(t, page, measured, 0.25, "%s, locks first %v", what, lock)
 }
 
+// lengthFor is how long units are counted of which the page says that there are so many a second.
+func lengthFor(rate float64) time.Duration {
+	return min(max(time.Duration(150/rate*float64(time.Second)), 250*time.Millisecond), time.Second)
+}
+
 // A first segment that everybody shares is in everybody's way.
 func TestAHotFirstSegment(t *testing.T) {
-	const length = time.Second
 	for _, c := range []struct {
 		name  string
 		guard func(id string) ordering.Key
@@ -59,11 +63,11 @@ func TestAHotFirstSegment(t *testing.T) {
 			if testing.Short() && want > 120 {
 				continue // fewer, and those of which there are few units
 			}
-			inTown(t, processes, length, c.guard, func(w *town) {
-				did := w.work(func(random *rand.Rand) (unitofwork.Work, task) {
+			inTown(t, processes, lengthFor(want), c.guard, func(w *town) {
+				rates := w.work(func(random *rand.Rand) (unitofwork.Work, task) {
 					return w.change(lock, fmt.Sprintf("%05d", random.IntN(10_000)))
 				})
-				near(t, did[0].rate, want, lock, fmt.Sprint(c.name, " by ", processes*clients, " clients"))
+				near(t, rates[0], want, lock, fmt.Sprint(c.name, " by ", processes*clients, " clients"))
 			})
 		}
 	}
@@ -87,12 +91,12 @@ func TestAHotKeyAndColdOnes(t *testing.T) {
 			page := onPage(t, strconv.Itoa(racks), "`"+stock+"`")
 			inTown(t, processes, length, guard, func(w *town) {
 				rack := func(random *rand.Rand) string { return strconv.Itoa(random.IntN(racks)) }
-				did := w.work(
+				rates := w.work(
 					func(random *rand.Rand) (unitofwork.Work, task) { return slowly(w.change(true, "stock", rack(random))) },
 					func(random *rand.Rand) (unitofwork.Work, task) { return slowly(w.change(true, rack(random))) },
 				)
-				near(t, did[0].rate, page[0], true, "stock and a rack")
-				near(t, did[1].rate, page[1], true, "a rack")
+				near(t, rates[0], page[0], true, "stock and a rack")
+				near(t, rates[1], page[1], true, "a rack")
 			})
 		}
 	}
@@ -108,7 +112,7 @@ func slowly(work unitofwork.Work, do task) (unitofwork.Work, task) {
 
 // Fine keys let more units work at a time, if these want different records.
 func TestCoarseAgainstFine(t *testing.T) {
-	const length, processes, customers, each = time.Second, 16, 10, 10
+	const processes, customers, each = 16, 10, 10
 	for _, c := range []struct {
 		name  string
 		guard func(id string) ordering.Key
@@ -123,8 +127,8 @@ func TestCoarseAgainstFine(t *testing.T) {
 			if testing.Short() && (!lock || wanted != 1 || want > 700) {
 				continue // one of four, and not the one of most units
 			}
-			inTown(t, processes, length, c.guard, func(w *town) {
-				did := w.work(func(random *rand.Rand) (unitofwork.Work, task) {
+			inTown(t, processes, lengthFor(want), c.guard, func(w *town) {
+				rates := w.work(func(random *rand.Rand) (unitofwork.Work, task) {
 					customer, first := random.IntN(customers), random.IntN(each)
 					ids := make([]string, wanted)
 					for i := range ids {
@@ -132,7 +136,7 @@ func TestCoarseAgainstFine(t *testing.T) {
 					}
 					return w.change(lock, ids...)
 				})
-				near(t, did[0].rate, want, lock, fmt.Sprintf("%s, %d of ten", c.name, wanted))
+				near(t, rates[0], want, lock, fmt.Sprintf("%s, %d of ten", c.name, wanted))
 			})
 		}
 	}
