@@ -138,7 +138,7 @@ fuzz: ## any input to every fuzz target that matches FUZZ (all), each for FUZZ_T
 	[ -z "$$failed" ] || { echo "failed:$$failed; the inputs are in testdata/fuzz of their folders, and go test -run NAME/INPUT runs one again" >&2; exit 1; }
 
 docs: ## write what is generated: docs/model/clauses.md and docs/pictures
-	@$(GO) -C integration run ./tools/mutants -docs
+	@$(GO) -C integration run ./tools/model -docs
 	@$(GO) -C integration test ./tools/pictures -count=1 -write
 
 bench: ## what locking, committing and waiting cost: requests, capacity, time

@@ -7,21 +7,6 @@ import (
 	"strings"
 )
 
-// testsOf reads the list of tools/mutants: the test that catches each
-// mutant, by its clause.
-func testsOf(list string) map[string]string {
-	tests := map[string]string{}
-	for line := range strings.Lines(list) {
-		// The bars of a clause are escaped; those of the table are not.
-		cells := strings.Split(strings.ReplaceAll(strings.TrimSpace(line), `\|`, "\x00"), " | ")
-		if len(cells) == 3 && !strings.HasPrefix(line, "| clause ") {
-			clause := strings.ReplaceAll(strings.TrimPrefix(cells[0], "| "), "\x00", "|")
-			tests[clause] = strings.Trim(strings.TrimSuffix(cells[2], " |"), "`")
-		}
-	}
-	return tests
-}
-
 // tables are for people, in Markdown, one for each model: what Spin finds without a
 // clause was declared, and is found by every run. The properties, each of which many
 // clauses share, stand above their table, once.

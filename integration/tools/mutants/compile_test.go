@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdall/holdall/integration/tools/mutants/internal/tree"
 )
 
 func TestWhatDoesNotCompileIsSeen(t *testing.T) {
 	const folder, file = "integration/tools/mutants", "integration/tools/mutants/verdict.go"
-	packages, err := packagesOf(t.Context(), root(t), []mutant{{file: file}})
+	packages, err := tree.Load(t.Context(), root(t), []string{folder})
 	require.NoError(t, err)
 	read, err := os.ReadFile(filepath.Join(root(t), file))
 	require.NoError(t, err)
@@ -22,9 +24,4 @@ func TestWhatDoesNotCompileIsSeen(t *testing.T) {
 
 	// Its tests use it.
 	require.ErrorContains(t, packages.Compile(folder, map[string]string{file: "package main"}), "undefined: verdict")
-
-	m := mutant{clause: "this", file: file, old: "package main", new: "package other"}
-	require.ErrorContains(t, compileAll(t.Context(), root(t), []mutant{m}), `mutant "this"`)
-	m.new = "package main // weakened"
-	require.NoError(t, compileAll(t.Context(), root(t), []mutant{m}))
 }

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holdall/holdall/integration/tools/mutants/internal/tree"
+	"github.com/holdall/holdall/integration/tools/mutants/written"
 	"github.com/holdall/holdall/integration/tools/program"
 )
 
@@ -38,7 +39,7 @@ type result struct {
 
 // examine runs the control, then the mutants. It returns an error unless the control
 // passes and every mutant is caught.
-func (l *laboratory) examine(ctx context.Context, mutants []mutant) error {
+func (l *laboratory) examine(ctx context.Context, mutants []written.Mutant) error {
 	begun := time.Now()
 	if err := l.control(ctx, mutants); err != nil {
 		return err
@@ -50,9 +51,9 @@ func (l *laboratory) examine(ctx context.Context, mutants []mutant) error {
 	}, func(i int, r result) {
 		m := mutants[i]
 		sum[r.verdict]++
-		l.say("%3d/%d  %4.1f s  %s  %s  [%s]", sum.all(), len(mutants), r.took.Seconds(), r.verdict, m.clause, m.by)
+		l.say("%3d/%d  %4.1f s  %s  %s  [%s %s]", sum.all(), len(mutants), r.took.Seconds(), r.verdict, m.Clause, m.In, m.Test)
 		if r.verdict != caught {
-			escaped = append(escaped, fmt.Sprintf("%s: %s (%s, by %s)", r.verdict, m.clause, m.file, m.by))
+			escaped = append(escaped, fmt.Sprintf("%s: %s (%s, by %s %s)", r.verdict, m.Clause, m.File, m.In, m.Test))
 			l.say("%s", indented(r.detail))
 		}
 	})
@@ -68,21 +69,16 @@ func (l *laboratory) examine(ctx context.Context, mutants []mutant) error {
 }
 
 // control runs what is to catch the mutants on the tree as it is.
-func (l *laboratory) control(ctx context.Context, mutants []mutant) error {
+func (l *laboratory) control(ctx context.Context, mutants []written.Mutant) error {
 	begun := time.Now()
-	runs := map[string][]check{} // by package
-	known := map[string]bool{}
+	tests, runs := map[string][]string{}, 0 // by package
 	for _, m := range mutants {
-		if !known[m.by.String()] {
-			known[m.by.String()] = true
-			runs[m.by.in] = append(runs[m.by.in], m.by)
+		if !slices.Contains(tests[m.In], m.Test) {
+			tests[m.In] = append(tests[m.In], m.Test)
+			runs++
 		}
 	}
-	var packages []string
-	for in := range runs {
-		packages = append(packages, in)
-	}
-	slices.Sort(packages)
+	packages := slices.Sorted(maps.Keys(tests))
 	err := l.each(ctx, len(packages), func(ctx context.Context, i int) error {
 		in := packages[i]
 		binary := filepath.Join(l.dir, fmt.Sprint("control", i))
@@ -94,9 +90,9 @@ func (l *laboratory) control(ctx context.Context, mutants []mutant) error {
 			return fmt.Errorf("control: ./%s does not compile: %w\n%s", in, err, indented(output))
 		}
 		defer func() { _ = os.Remove(binary) }()
-		for _, c := range runs[in] {
-			if r := l.test(ctx, c, binary, "", l.long); r.verdict != survived && ctx.Err() == nil {
-				return fmt.Errorf("control: without any mutant, %s does not pass\n%s", c, indented(r.detail))
+		for _, test := range tests[in] {
+			if r := l.test(ctx, in, test, binary, "", l.long); r.verdict != survived && ctx.Err() == nil {
+				return fmt.Errorf("control: without any mutant, %s %s does not pass\n%s", in, test, indented(r.detail))
 			}
 		}
 		return context.Cause(ctx)
@@ -104,7 +100,7 @@ func (l *laboratory) control(ctx context.Context, mutants []mutant) error {
 	if err != nil {
 		return err
 	}
-	l.say("control: the tree as it is passes %d runs in %d packages, in %.0f s", len(known), len(packages), time.Since(begun).Seconds())
+	l.say("control: the tree as it is passes %d runs in %d packages, in %.0f s", runs, len(packages), time.Since(begun).Seconds())
 	return nil
 }
 
@@ -167,15 +163,15 @@ func (l *laboratory) limit(again bool) time.Duration {
 	return l.timeout
 }
 
-// try builds one mutant and runs its check.
-func (l *laboratory) try(ctx context.Context, m mutant, name string, limit time.Duration) result {
+// try builds one mutant and runs its test.
+func (l *laboratory) try(ctx context.Context, m written.Mutant, name string, limit time.Duration) result {
 	begun := time.Now()
-	file := filepath.Join(l.root, filepath.FromSlash(m.file))
+	file := filepath.Join(l.root, filepath.FromSlash(m.File))
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return result{verdict: gone, detail: err.Error()}
 	}
-	weakened, err := m.mutate(string(text))
+	weakened, err := m.Weaken(string(text))
 	if err != nil {
 		return result{verdict: gone, detail: err.Error()}
 	}
@@ -192,10 +188,10 @@ func (l *laboratory) try(ctx context.Context, m mutant, name string, limit time.
 	if err != nil {
 		return result{verdict: unbuilt, detail: err.Error(), took: time.Since(begun)}
 	}
-	if output, err := l.build(ctx, m.by.in, in(".test"), in(".json")); err != nil {
+	if output, err := l.build(ctx, m.In, in(".test"), in(".json")); err != nil {
 		return result{verdict: unbuilt, detail: output, took: time.Since(begun)}
 	}
-	r := l.test(ctx, m.by, in(".test"), in(".json"), limit)
+	r := l.test(ctx, m.In, m.Test, in(".test"), in(".json"), limit)
 	r.took = time.Since(begun)
 	return r
 }
@@ -217,18 +213,16 @@ func (l *laboratory) folder(name string) string {
 	return filepath.Join(l.root, filepath.FromSlash(name))
 }
 
-// test runs one check as the go command would: in the folder of its package. What
+// test runs one test as the go command would: in the folder of its package. What
 // the test itself builds has the overlay, too.
-func (l *laboratory) test(ctx context.Context, c check, binary, overlay string, limit time.Duration) result {
-	args := append([]string{
-		"-test.run", "^" + regexp.QuoteMeta(c.test) + "$", "-test.v", "-test.timeout", limit.String(), "-test.count", "1",
-	}, c.args...)
+func (l *laboratory) test(ctx context.Context, in, test, binary, overlay string, limit time.Duration) result {
+	args := []string{"-test.run", "^" + test + "$", "-test.v", "-test.timeout", limit.String(), "-test.count", "1"}
 	var env []string
 	if overlay != "" {
 		env = append(env, "GOFLAGS=-overlay="+overlay)
 	}
-	output, _, err := program.Run(ctx, l.folder(c.in), env, binary, args...)
-	return result{verdict: verdictOf(c.test, output, err != nil), detail: output}
+	output, _, err := program.Run(ctx, l.folder(in), env, binary, args...)
+	return result{verdict: verdictOf(test, output, err != nil), detail: output}
 }
 
 // indented is the beginning of an output, without what went well.

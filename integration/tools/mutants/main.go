@@ -6,7 +6,7 @@
 // survives is a check that is missing, or a clause that can go.
 //
 // The mutants that are written by hand are one for each clause of the models that the
-// code can break, and changes that the drawing does not make: see all.
+// code can break, and changes that the drawing does not make: see written.
 //
 // With -random, mutants are drawn by a seed instead, from all that operators of the
 // language and of expressions can change in the library and the modules beside it. Any of
@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/holdall/holdall/integration/engines"
+	"github.com/holdall/holdall/integration/tools/mutants/written"
 	"github.com/holdall/holdall/integration/tools/program"
 )
 
@@ -36,8 +37,6 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	pattern := flags.String("run", "", "only the mutants whose clause, file or test matches this `regexp`")
 	list := flags.Bool("list", false, "print the mutants as a Markdown table and run nothing")
-	docs := flags.Bool("docs", false, "rewrite the tables of clauses in "+clausesPage+" and run nothing")
-	rounds := flags.Int("chaos", 0, "see which so many `rounds` of integration/chaos alone catch; the named tests are left out")
 	n := flags.Int("random", 0, "draw `n` mutants instead of those written by hand; -run matches the lines that are printed of them")
 	seed := flags.Uint64("seed", 1, "draw those of -random by this `seed`")
 	hours := flags.Float64("hours", 20, "with -random: simulate so many `hours` with what survives the quick tests")
@@ -60,14 +59,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if *docs {
-		return writeDocs(ctx, root)
-	}
 	l := &laboratory{workers: *workers, timeout: *timeout, long: *long, say: func(format string, a ...any) { fmt.Printf(format+"\n", a...) }}
 	if *n > 0 {
-		if *rounds > 0 {
-			return errors.New("-chaos: that is for what is written by hand; -hours is for what is drawn")
-		}
 		r := drawnByChance(*n, *seed)
 		r.wanted, r.share, r.list, r.least = wanted, *share, *list, *least
 		if *hours > 0 {
@@ -75,12 +68,13 @@ func run(ctx context.Context, args []string) error {
 		}
 		return l.over(root, func() error { return r.examine(ctx, l) })
 	}
-	chosen, err := program.Part(selected(all(), wanted), *share)
+	all, err := written.All()
 	if err != nil {
 		return err
 	}
-	if *rounds > 0 {
-		chosen = caughtBy(chosen, chaos(*rounds))
+	chosen, err := program.Part(selected(all, wanted), *share)
+	if err != nil {
+		return err
 	}
 	switch {
 	case len(chosen) == 0:
@@ -88,10 +82,6 @@ func run(ctx context.Context, args []string) error {
 	case *list:
 		fmt.Print(table(chosen))
 		return nil
-	}
-	// All of them, also when only some are to run: code moves on.
-	if err := compileAll(ctx, root, all()); err != nil {
-		return err
 	}
 	return l.over(root, func() error { return l.examine(ctx, chosen) })
 }
