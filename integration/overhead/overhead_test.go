@@ -74,17 +74,6 @@ func BenchmarkOverhead(b *testing.B) {
 	b.ReportMetric((unitBytes-handBytes)/rounds, "own-B")
 }
 
-// BenchmarkUnit is for profiles of a unit alone.
-func BenchmarkUnit(b *testing.B) {
-	unit, _, _ := pair(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := unit(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // cost is what one unit takes, of a round.
 type cost struct{ took, allocs, bytes float64 }
 

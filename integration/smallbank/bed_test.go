@@ -62,19 +62,17 @@ var onEngines = []struct {
 		b.windows = true
 		return b
 	}},
-	{"dynoxide", func(tb testing.TB) *bed { return remote(tb, engines.KindDynoxide, 0) }},
-	{"local", func(tb testing.TB) *bed { return remote(tb, engines.KindLocal, 0) }},
-	{"dynoxide5ms", func(tb testing.TB) *bed { return remote(tb, engines.KindDynoxide, rtt) }},
-	{"local5ms", func(tb testing.TB) *bed { return remote(tb, engines.KindLocal, rtt) }},
+	{"dynoxide", func(tb testing.TB) *bed { return remote(tb, engines.KindDynoxide) }},
+	{"local", func(tb testing.TB) *bed { return remote(tb, engines.KindLocal) }},
 }
 
 func embedded(tb testing.TB) *bed {
 	return &bed{tb: tb, db: memdynamo.New(memdynamo.Config{}), prefix: "t-", latency: rtt}
 }
 
-func remote(tb testing.TB, kind engines.Kind, latency time.Duration) *bed {
+func remote(tb testing.TB, kind engines.Kind) *bed {
 	e := engines.Get(tb, kind)
-	return &bed{tb: tb, db: e.Client, prefix: e.Prefix, latency: latency}
+	return &bed{tb: tb, db: e.Client, prefix: e.Prefix}
 }
 
 // contestant makes its tables, with all accounts, and its wire.

@@ -17,20 +17,15 @@ const (
 	roundLength = time.Second
 )
 
-// cases are how customers are drawn, how they are guarded, and over how many processes
-// holdall's clients are spread.
+// cases are how customers are drawn, and over how many processes holdall's clients are spread.
 var cases = []struct {
 	name           string
 	holders, hot   int
-	apart          bool
 	holdallClients int
 }{
-	{"1000hot", customers, 1000, false, 1},
-	{"1000hot_32processes", customers, 1000, false, clients},
-	{"1000hot_2segments", customers, 1000, true, 1},
-	{"10customers", few, few, false, 1},
-	{"10customers_8processes", few, few, false, 8},
-	{"10customers_32processes", few, few, false, clients},
+	{"1000hot", customers, 1000, 1},
+	{"10customers", few, few, 1},
+	{"10customers_8processes", few, few, 8},
 }
 
 // heap is what the process has in memory beside: see integration/waiting.
@@ -43,7 +38,7 @@ func BenchmarkSmallBank(b *testing.B) {
 		for _, c := range cases {
 			b.Run(e.name+"/"+c.name, func(b *testing.B) {
 				bed := e.make(b)
-				bed.holders, bed.apart = c.holders, c.apart
+				bed.holders = c.holders
 				bed.contest(b, c.hot, c.holdallClients)
 			})
 		}

@@ -24,27 +24,18 @@ const (
 )
 
 // BenchmarkCrashOfHolder counts how many leases go by from the last sign of life
-// that a holder sent until another process has its key: a waiter that was there
-// all the time, or a late one, that came when its process had already seen the
-// holder's last version but nobody was waiting any more.
+// that a holder sent until a process that waits has its key.
 func BenchmarkCrashOfHolder(b *testing.B) {
-	for _, late := range []bool{false, true} {
-		name := map[bool]string{false: "waiter", true: "late"}[late]
-		b.Run(name, func(b *testing.B) {
-			each(b, crashLease, func(bed *bed) {
-				var leases []float64
-				for n := 0; bed.b.Loop(); n++ {
-					for _, d := range bed.together(n, func(key ordering.Key, phase float64) time.Duration {
-						return bed.holderCrashes(key, phase, late)
-					}) {
-						leases = append(leases, float64(d)/float64(crashLease))
-					}
-				}
-				bed.b.ReportMetric(mean(leases), "leases")
-				bed.b.ReportMetric(slices.Max(leases), "leases-at-most")
-			})
-		})
-	}
+	each(b, crashLease, func(bed *bed) {
+		var leases []float64
+		for n := 0; bed.b.Loop(); n++ {
+			for _, d := range bed.together(n, bed.holderCrashes) {
+				leases = append(leases, float64(d)/float64(crashLease))
+			}
+		}
+		bed.b.ReportMetric(mean(leases), "leases")
+		bed.b.ReportMetric(slices.Max(leases), "leases-at-most")
+	})
 }
 
 // BenchmarkCrashOfHead measures what a dead head of a queue costs the next: the time from
@@ -111,24 +102,15 @@ func (b *bed) waiter() (*process, <-chan struct{}) {
 
 // holderCrashes returns how long after its last sign of life the key of a dead
 // holder is another's.
-func (b *bed) holderCrashes(key ordering.Key, phase float64, late bool) time.Duration {
+func (b *bed) holderCrashes(key ordering.Key, phase float64) time.Duration {
 	holder := b.process(nil)
 	held := <-acquire(b.background(), holder, key)
 	heir, joined := b.waiter()
-	ctx, leave := context.WithCancel(b.b.Context())
-	defer leave()
-	waiting := acquire(ctx, heir, key)
+	waiting := acquire(b.b.Context(), heir, key)
 	<-joined
 	cfg := heir.Config()
 	time.Sleep(cfg.Heartbeat + time.Duration(phase*float64(cfg.Heartbeat)))
 	holder.cut()
-	if late {
-		time.Sleep(4 * cfg.Poll) // the last version is seen
-		leave()
-		<-waiting
-		time.Sleep(time.Until(holder.lastSign().Add(cfg.Lease * 9 / 10)))
-		waiting = acquire(b.b.Context(), heir, key)
-	}
 	got := <-waiting
 	if !assert.NotNil(b.b, held.set) || !assert.NotNil(b.b, got.set) {
 		return 0
