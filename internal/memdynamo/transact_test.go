@@ -67,15 +67,6 @@ func TestTransactionCanceled(t *testing.T) {
 		updating("a", "SET v = :w", values{":w": num("2"), ":v": num("9")}, "v = :v"),
 		putting(key("fine")),
 		updating("b", "REMOVE v", nil, "attribute_exists(k)"),
-		checking("a", "attribute_not_exists(k)"+" OR v = k"),
-		updating("c", "SET v = v + w", nil, ""),
-	)
-	require.ErrorContains(t, err, "multiple operations on one item")
-
-	_, err = transact(db, nil,
-		updating("a", "SET v = :w", values{":w": num("2"), ":v": num("9")}, "v = :v"),
-		putting(key("fine")),
-		updating("b", "REMOVE v", nil, "attribute_exists(k)"),
 		checking("d", "attribute_exists(k)"),
 		checking("e", "attribute_not_exists(k)"),
 		updating("c", "SET v = v + w", nil, ""),
@@ -104,41 +95,21 @@ func TestTransactionCanceled(t *testing.T) {
 	require.Equal(t, before, db.Items("items"), "all or none")
 }
 
+// What the suite in integration/conformance does not try.
 func TestTransactionRefused(t *testing.T) {
 	db := newDB(t)
-	many := func(n int) (out []types.TransactWriteItem) {
-		for i := range n {
-			out = append(out, putting(key(fmt.Sprint(i))))
-		}
-		return out
-	}
 	two := putting(key("a"))
 	two.Delete = deleting("b").Delete
-	var heavy []types.TransactWriteItem
-	for i := range 11 {
-		heavy = append(heavy, putting(sized(fmt.Sprint("heavy", i), 400<<10)))
-	}
 	for want, actions := range map[string][]types.TransactWriteItem{
-		"Member must have length greater than or equal to 1":                 {},
-		"Member must have length less than or equal to 100":                  many(101),
-		"Transaction request cannot include multiple operations on one item": {putting(key("a")), checking("a", "attribute_exists(k)")},
 		"TransactItems can only contain one of Check, Put, Update or Delete": {two},
-		"Transaction payload size cannot exceed 4MB":                         heavy,
-		"Syntax error":                         {putting(key("a")), updating("b", "SET", nil, "")},
-		"Item size has exceeded":               {putting(sized("a", 400<<10+1))},
-		"cannot contain an empty string value": {deleting("")},
+		"one of Check, Put, Update or Delete":                                {{}},
+		"Syntax error":                                                       {putting(key("a")), updating("b", "SET", nil, "")},
+		"cannot contain an empty string value":                               {deleting("")},
 	} {
 		_, err := transact(db, nil, actions...)
 		require.Contains(t, refusal(t, err), want)
 	}
-	_, err := transact(db, nil, types.TransactWriteItem{})
-	require.Contains(t, refusal(t, err), "one of Check, Put, Update or Delete")
-	_, err = transact(db, nil, types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("absent"), Key: key("x")}})
-	require.ErrorAs(t, err, new(*types.ResourceNotFoundException))
 	require.Empty(t, db.Items("items"))
-	_, err = transact(db, nil, many(100)...)
-	require.NoError(t, err)
-	require.Len(t, db.Items("items"), 100)
 }
 
 func TestRequestTokens(t *testing.T) {
@@ -148,33 +119,12 @@ func TestRequestTokens(t *testing.T) {
 		_, err := transact(db, &token, updating("a", "ADD v :n", values{":n": num(n)}, ""))
 		return err
 	}
-	value := func() types.AttributeValue { return read(t, db, "a")["v"] }
 	require.NoError(t, add("one", "1"))
-	require.NoError(t, add("one", "1"))
-	require.Equal(t, num("1"), value(), "a repeated request changes nothing")
-	require.ErrorAs(t, add("one", "2"), new(*types.IdempotentParameterMismatchException))
-	require.Equal(t, num("1"), value())
-
 	now = now.Add(10*time.Minute - 1)
-	require.NoError(t, add("one", "1"))
-	require.Equal(t, num("1"), value())
+	require.ErrorAs(t, add("one", "2"), new(*types.IdempotentParameterMismatchException))
 	now = now.Add(1)
 	require.NoError(t, add("one", "2"), "forgotten ten minutes after it succeeded")
-	require.Equal(t, num("3"), value())
-
-	// The condition of a repeated request no longer holds: it is not asked.
-	token := aws.String("two")
-	for range 2 {
-		_, err := transact(db, token, updating("b", "SET v = :n", values{":n": num("1")}, "attribute_not_exists(k)"))
-		require.NoError(t, err)
-	}
-	// What was canceled is not remembered.
-	token = aws.String("three")
-	_, err := transact(db, token, updating("c", "SET v = :n", values{":n": num("1")}, "attribute_exists(k)"))
-	require.ErrorAs(t, err, new(*types.TransactionCanceledException))
-	_, err = transact(db, token, updating("c", "SET v = :n", values{":n": num("2")}, ""))
-	require.NoError(t, err)
-
+	require.Equal(t, num("3"), read(t, db, "a")["v"])
 	for _, bad := range []string{"", strings.Repeat("x", 37)} {
 		require.Contains(t, refusal(t, add(bad, "1")), "clientRequestToken")
 	}
@@ -235,45 +185,6 @@ func TestTokenIsWrittenIntoTheInput(t *testing.T) {
 	require.Equal(t, num("2"), read(t, db, "a")["v"])
 }
 
-func TestTransactGetItems(t *testing.T) {
-	db := newDB(t)
-	put(t, db, "items", sized("a", 5000))
-	put(t, db, "rows", item{"k": str("a"), "n": num("1"), "w": num("2")})
-	get := func(table string, k item, proj *string) types.TransactGetItem {
-		return types.TransactGetItem{Get: &types.Get{TableName: &table, Key: k, ProjectionExpression: proj}}
-	}
-	read := func(gets ...types.TransactGetItem) (*dynamodb.TransactGetItemsOutput, error) {
-		return db.TransactGetItems(context.Background(), &dynamodb.TransactGetItemsInput{TransactItems: gets, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal})
-	}
-	out, err := read(get("items", key("a"), nil), get("items", key("none"), nil), get("rows", item{"k": str("a"), "n": num("1.0")}, aws.String("w")))
-	require.NoError(t, err)
-	require.Equal(t, []types.ItemResponse{{Item: sized("a", 5000)}, {}, {Item: item{"w": num("2")}}}, out.Responses)
-	require.Equal(t, 2.0*(2+1), *out.ConsumedCapacity[0].ReadCapacityUnits)
-	require.Equal(t, 2.0, *out.ConsumedCapacity[1].CapacityUnits)
-
-	_, err = read(get("items", key("a"), nil), get("items", key("a"), nil))
-	require.Contains(t, refusal(t, err), "multiple operations on one item")
-	_, err = read(get("items", key("a"), nil), get("items", item{"x": str("y")}, nil))
-	canceled := as[*types.TransactionCanceledException](t, err)
-	require.Equal(t, "ValidationError", *canceled.CancellationReasons[1].Code)
-	require.Equal(t, "None", *canceled.CancellationReasons[0].Code)
-	_, err = read()
-	require.Error(t, err)
-	var many []types.TransactGetItem
-	for i := range 101 {
-		many = append(many, get("items", key(fmt.Sprint(i)), nil))
-	}
-	_, err = read(many...)
-	require.Contains(t, refusal(t, err), "less than or equal to 100")
-	_, err = read(many[:100]...)
-	require.NoError(t, err)
-	for i := range 11 {
-		put(t, db, "items", sized(fmt.Sprint(i), 400<<10))
-	}
-	_, err = read(many[:11]...)
-	require.Contains(t, refusal(t, err), "4MB")
-}
-
 func stmt(text string, params ...types.AttributeValue) types.BatchStatementRequest {
 	return types.BatchStatementRequest{Statement: &text, Parameters: params}
 }
@@ -293,26 +204,6 @@ func single(t *testing.T, db *memdynamo.DB, s types.BatchStatementRequest) (stri
 		return fmt.Sprintf("%s: %s", r.Error.Code, *r.Error.Message), r.Error.Item
 	}
 	return "", r.Item
-}
-
-func TestHeartbeats(t *testing.T) {
-	db := newDB(t)
-	for _, k := range []string{"a", "b", "c"} {
-		put(t, db, "items", item{"k": str(k), "unit": str("me"), "rvn": str("1")})
-	}
-	const text = `UPDATE "items" SET "rvn"=? WHERE "k"=? AND "unit"=?`
-	out, err := execute(db, stmt(text, str("2"), str("a"), str("me")), stmt(text, str("2"), str("b"), str("other")),
-		stmt(text, str("2"), str("absent"), str("me")), stmt(text, str("2"), str("c"), str("me")))
-	require.NoError(t, err)
-	failed := &types.BatchStatementError{Code: types.BatchStatementErrorCodeEnumConditionalCheckFailed, Message: aws.String("The conditional request failed")}
-	table := aws.String("items")
-	require.Equal(t, []types.BatchStatementResponse{{TableName: table}, {TableName: table, Error: failed}, {TableName: table, Error: failed}, {TableName: table}}, out.Responses)
-	require.Len(t, out.ConsumedCapacity, 4)
-	require.Equal(t, str("2"), read(t, db, "a")["rvn"])
-	require.Equal(t, str("1"), read(t, db, "b")["rvn"])
-	failure, _ := single(t, db, stmt(`UPDATE items SET rvn=? WHERE k=?`, str("2"), str("absent")))
-	require.Equal(t, "ConditionalCheckFailed: The conditional request failed", failure)
-	require.Nil(t, read(t, db, "absent"), "UPDATE creates nothing")
 }
 
 func TestStatements(t *testing.T) {
@@ -400,6 +291,7 @@ func TestStatementsRefused(t *testing.T) {
 		{stmt(`SELECT * FROM "items"."index" WHERE k='a'`), malformed},
 		{stmt(`MERGE INTO items`), malformed},
 		{stmt(``), malformed},
+		{stmt(`UPDATE items SET v=1 WHERE k='absent'`), "ConditionalCheckFailed: The conditional request failed"},
 		{stmt(`UPDATE items SET v=1`), noKey},
 		{stmt(`UPDATE items SET v=1 WHERE v=1`), noKey},
 		{stmt(`UPDATE items SET v=1 WHERE k='a' OR v=1`), noKey},
@@ -438,30 +330,13 @@ func TestBatchOfStatementsRefused(t *testing.T) {
 	db := newDB(t)
 	put(t, db, "items", key("a"))
 	set := func(k string) types.BatchStatementRequest { return stmt(`UPDATE items SET v=1 WHERE k=?`, str(k)) }
-	var many []types.BatchStatementRequest
-	for i := range 26 {
-		many = append(many, set(fmt.Sprint(i)))
-	}
 	for want, batch := range map[string][]types.BatchStatementRequest{
 		"Provided list of item keys contains duplicates":                       {set("a"), stmt(`UPDATE items SET w=1 WHERE k='a'`)},
 		"Read and write requests together in the same batch is not supported.": {set("a"), stmt(`SELECT * FROM items WHERE k='b'`)},
-		"have length greater than or equal to 1":                               {},
-		"have length less than or equal to 25":                                 many,
 		"cannot be converted to a numeric value":                               {set("a"), stmt(`UPDATE items SET v=? WHERE k='b'`, num("x"))},
 	} {
 		_, err := execute(db, batch...)
 		require.Contains(t, refusal(t, err), want)
 	}
 	require.Equal(t, key("a"), read(t, db, "a"))
-	_, err := execute(db, many[:25]...)
-	require.NoError(t, err)
-}
-
-func TestStatementItems(t *testing.T) {
-	db := newDB(t, memdynamo.Config{})
-	put(t, db, "items", item{"k": str("a"), "v": num("1")})
-	s := stmt(`UPDATE items SET v=2 WHERE k='a' AND v=3`)
-	s.ReturnValuesOnConditionCheckFailure = allOld
-	_, it := single(t, db, s)
-	require.Nil(t, it, "not even if it is asked for")
 }
