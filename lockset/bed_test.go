@@ -20,6 +20,7 @@ import (
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/hooks"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/memdynamo"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -98,7 +99,6 @@ type owner struct {
 	buried  []ordering.Key
 	cleaned []ordering.Key
 	raised  int
-	blocked int
 }
 
 func (b *bed) owner(name string, script faults.Script, change ...func(*lockset.Config)) *owner {
@@ -114,7 +114,6 @@ func (b *bed) owner(name string, script faults.Script, change ...func(*lockset.C
 			hooks.On(trace.Buried, func(_ context.Context, i trace.Event) { note(func() { o.buried = append(o.buried, i.Key) }) }),
 			hooks.On(trace.Cleaned, func(_ context.Context, i trace.Event) { note(func() { o.cleaned = append(o.cleaned, i.Key) }) }),
 			hooks.On(trace.Raised, func(context.Context, trace.Event) { note(func() { o.raised++ }) }),
-			hooks.OnStart(trace.Wait, func(ctx context.Context, _ trace.Event) context.Context { note(func() { o.blocked++ }); return ctx }),
 		),
 	}
 	for _, c := range change {
@@ -126,6 +125,12 @@ func (b *bed) owner(name string, script faults.Script, change ...func(*lockset.C
 	b.t.Cleanup(func() { _ = o.Close(ended()) }) // what goes on in the background ends before the test
 	return o
 }
+
+// What units need of a client and a set beyond what users do.
+
+func (o *owner) engine() *locks.Client { return (*locks.Client)(o.Client) }
+
+func engine(set *lockset.Set) *locks.Set { return (*locks.Set)(set) }
 
 // requests returns how many were sent by operation since the last call.
 func (o *owner) requests() map[string]int {

@@ -379,7 +379,7 @@ func TestASetThatIsTooLargeAtOnce(t *testing.T) {
 		},
 		"marked and released": func(ctx context.Context, t *testing.T, b *bed, set *lockset.Set) {
 			var marked atomic.Int64
-			p := must(set.Prepare(ctx, unitTable, func(steps int) { marked.Add(int64(steps)) }))(t)
+			p := must(engine(set).Prepare(ctx, unitTable, func(steps int) { marked.Add(int64(steps)) }))(t)
 			require.EqualValues(t, len(set.Keys()), marked.Load())
 			for _, k := range set.Keys() {
 				require.True(t, b.isMarked(k), "%v", k)
@@ -387,12 +387,12 @@ func TestASetThatIsTooLargeAtOnce(t *testing.T) {
 			require.NoError(t, p.Release(ctx))
 		},
 		"ended, without a commit": func(ctx context.Context, t *testing.T, b *bed, set *lockset.Set) {
-			e := must(set.End(ctx))(t)
+			e := must(engine(set).End(ctx))(t)
 			fate := must(e.Resolve(ctx))(t)
 			require.Equal(t, lockrow.FateNever, fate)
 		},
 		"ended, with a commit that landed": func(ctx context.Context, t *testing.T, b *bed, set *lockset.Set) {
-			e := must(set.End(ctx))(t)
+			e := must(engine(set).End(ctx))(t)
 			require.NoError(t, b.transact(e.Actions()...))
 			fate := must(e.Resolve(ctx))(t)
 			require.Equal(t, lockrow.FateCommitted, fate)
@@ -437,7 +437,7 @@ func TestRowsThatAreFullOfIntents(t *testing.T) {
 		}
 		o := b.owner("o", nil, inChunksOf(99))
 		set := b.take(o, keys...)
-		p := must(set.Prepare(t.Context(), unitTable, func(int) {}))(t)
+		p := must(engine(set).Prepare(t.Context(), unitTable, func(int) {}))(t)
 		require.NoError(t, p.Release(t.Context()))
 		for _, k := range keys {
 			require.Contains(t, b.row(k), "isReleased")

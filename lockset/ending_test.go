@@ -15,6 +15,7 @@ import (
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
 	"github.com/holdall/holdall/trace"
@@ -27,21 +28,21 @@ import (
 // it, nor does its release.
 func TestAResolvedSetIsReleased(t *testing.T) {
 	type given struct {
-		before func(*bed, *lockset.Ending)
+		before func(*bed, *locks.Ending)
 		fate   lockrow.Fate
 	}
 	inBeds(t, map[string]given{
-		"all of it is the set's": {func(*bed, *lockset.Ending) {}, lockrow.FateNever},
-		"one key is another's": {func(b *bed, _ *lockset.Ending) { b.free(b.seize("a", b.owner("thief", nil))) },
+		"all of it is the set's": {func(*bed, *locks.Ending) {}, lockrow.FateNever},
+		"one key is another's": {func(b *bed, _ *locks.Ending) { b.free(b.seize("a", b.owner("thief", nil))) },
 			lockrow.FateNever},
-		"its rows are gone": {func(b *bed, _ *lockset.Ending) { b.delete("a"); b.delete("b") }, lockrow.FateUnknown},
-		"it was committed": {func(b *bed, e *lockset.Ending) { require.NoError(b.t, b.transact(e.Actions()...)) },
+		"its rows are gone": {func(b *bed, _ *locks.Ending) { b.delete("a"); b.delete("b") }, lockrow.FateUnknown},
+		"it was committed": {func(b *bed, e *locks.Ending) { require.NoError(b.t, b.transact(e.Actions()...)) },
 			lockrow.FateCommitted},
 	}, func(t *testing.T, b *bed, c given) {
 		released := 0
 		o := b.owner("o", nil, counting(trace.Released, &released))
 		set := b.take(o, "a", "b")
-		ending := must(set.End(t.Context()))(t)
+		ending := must(engine(set).End(t.Context()))(t)
 		c.before(b, ending)
 		require.Equal(t, c.fate, must(ending.Resolve(t.Context()))(t), "what was lost is the fate's to say")
 		require.Equal(t, 1, released)
@@ -62,7 +63,7 @@ func TestAResolvedSetThatIsNotFree(t *testing.T) {
 			in, ok := c.Input.(*dynamodb.UpdateItemInput)
 			return ok && resolving.Load() && lockrow.TextOf(in.Key["key"]) == "b"
 		}, faults.Deny()), counting(trace.Released, &released))
-		ending := must(b.take(o, "a", "b").End(t.Context()))(t)
+		ending := must(engine(b.take(o, "a", "b")).End(t.Context()))(t)
 		b.free(b.seize("a", b.owner("thief", nil)))
 		resolving.Store(true)
 		fate, err := ending.Resolve(t.Context())
@@ -90,7 +91,7 @@ func (b *bed) committedBySomebodyElse(key ordering.Key) {
 func TestTheOneRowThatTells(t *testing.T) {
 	for _, teller := range append(four, "none") {
 		inBedsOf(t, []int{1, 2, 3}, func(t *testing.T, b *bed, most int) {
-			ending := must(b.take(b.owner("o", atMost(most)), four...).End(t.Context()))(t)
+			ending := must(engine(b.take(b.owner("o", atMost(most)), four...)).End(t.Context()))(t)
 			require.NoError(t, b.transact(ending.Actions()...))
 			for _, k := range four {
 				if k != teller {
@@ -117,7 +118,7 @@ func TestAHalfThatCannotBeRead(t *testing.T) {
 			}
 			return halves(c)
 		}), four...)
-		ending := must(set.End(t.Context()))(t)
+		ending := must(engine(set).End(t.Context()))(t)
 		require.NoError(t, b.transact(ending.Actions()...))
 		for _, k := range four {
 			b.committedBySomebodyElse(k)
@@ -149,7 +150,7 @@ func TestWhichKeyRefused(t *testing.T) {
 		"fewer, and nobody's":     {[]string{none}, ""},
 		"a write's, beside a row": {[]string{none, none, none, condition, condition}, "d"},
 	}, func(t *testing.T, b *bed, c given) {
-		ending := must(b.take(b.owner("o", nil), four...).End(t.Context()))(t)
+		ending := must(engine(b.take(b.owner("o", nil), four...)).End(t.Context()))(t)
 		var reasons []types.CancellationReason
 		for _, code := range c.codes {
 			reasons = append(reasons, types.CancellationReason{Code: &code})
@@ -172,7 +173,7 @@ func TestTheHandOfARow(t *testing.T) {
 		o := b.owner("o", nil)
 		look := func() (marked bool, hand string) {
 			t.Helper()
-			marked, hand, err := o.RowHand("a", b.row("a"))
+			marked, hand, err := o.engine().RowHand("a", b.row("a"))
 			require.NoError(t, err)
 			return marked, hand
 		}
@@ -190,7 +191,7 @@ func TestTheHandOfARow(t *testing.T) {
 		is("never held", false)
 		set := b.take(o, "a")
 		is("held", false)
-		p := must(set.Prepare(t.Context(), unitTable, func(int) {}))(t)
+		p := must(engine(set).Prepare(t.Context(), unitTable, func(int) {}))(t)
 		marked, hand := look()
 		require.True(t, marked)
 		require.Equal(t, "held", seen[hand], "a mark changes no hands")
@@ -202,7 +203,7 @@ func TestTheHandOfARow(t *testing.T) {
 		is("released again", false)
 
 		b.putItem(item{"key": s("a"), "colour": s("red")})
-		_, _, err := o.RowHand("a", b.row("a"))
+		_, _, err := o.engine().RowHand("a", b.row("a"))
 		require.Equal(t, ordering.Key("a"), as[*lockrow.RowError](t, err).Key)
 	})
 }
@@ -211,16 +212,16 @@ func TestTheHandOfARow(t *testing.T) {
 // renewal is under way any more, and none follows.
 func TestAMarkedSetIsQuietBeforeItIsReleased(t *testing.T) {
 	type given struct {
-		end  func(*bed, *lockset.Prepared)
+		end  func(*bed, *locks.Prepared)
 		told int
 	}
 	inBeds(t, map[string]given{
-		"all of it was freed": {func(b *bed, p *lockset.Prepared) {
+		"all of it was freed": {func(b *bed, p *locks.Prepared) {
 			require.NoError(b.t, b.frees(p, b.steps("a", "b")...))
 			p.Done(true)
 		}, 1},
-		"the rest is left to others": {func(_ *bed, p *lockset.Prepared) { p.Done(false) }, 0},
-		"it is released":             {func(b *bed, p *lockset.Prepared) { require.NoError(b.t, p.Release(b.t.Context())) }, 1},
+		"the rest is left to others": {func(_ *bed, p *locks.Prepared) { p.Done(false) }, 0},
+		"it is released":             {func(b *bed, p *locks.Prepared) { require.NoError(b.t, p.Release(b.t.Context())) }, 1},
 	}, func(t *testing.T, b *bed, c given) {
 		var renewing atomic.Bool
 		var renewals atomic.Int32
@@ -289,8 +290,11 @@ func atOnce(t *testing.T, name string, call func(context.Context) error) error {
 func refusesAll(t *testing.T, set *lockset.Set, says string) {
 	t.Helper()
 	for name, call := range map[string]func(context.Context) error{
-		"End":     func(ctx context.Context) error { _, err := set.End(ctx); return err },
-		"Pend":    func(ctx context.Context) error { _, err := set.Prepare(ctx, unitTable, func(int) {}); return err },
+		"End": func(ctx context.Context) error { _, err := engine(set).End(ctx); return err },
+		"Pend": func(ctx context.Context) error {
+			_, err := engine(set).Prepare(ctx, unitTable, func(int) {})
+			return err
+		},
 		"Release": set.Release,
 		"Release, late": func(ctx context.Context) error {
 			ended, cancel := context.WithCancel(ctx)
@@ -299,7 +303,7 @@ func refusesAll(t *testing.T, set *lockset.Set, says string) {
 		},
 	} {
 		err := atOnce(t, name, call)
-		require.ErrorIs(t, err, lockset.ErrUnresolved, name)
+		require.ErrorIs(t, err, locks.ErrUnresolved, name)
 		require.ErrorContains(t, err, says, name)
 		require.NotErrorIs(t, err, lockset.ErrLost, name)
 	}
@@ -308,13 +312,13 @@ func refusesAll(t *testing.T, set *lockset.Set, says string) {
 func TestASetIsEndedOnce(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		set := b.take(b.owner("o", nil), "a", "b/c")
-		ending := must(set.End(t.Context()))(t)
+		ending := must(engine(set).End(t.Context()))(t)
 		refusesAll(t, set, "Ending must be resolved first, by Committed, Resolve or Return")
 
 		require.NoError(t, b.transact(ending.Actions()...))
 		ending.Committed()
 		require.NoError(t, atOnce(t, "Release", set.Release), "nothing is left to release")
-		err := atOnce(t, "End", func(ctx context.Context) error { _, err := set.End(ctx); return err })
+		err := atOnce(t, "End", func(ctx context.Context) error { _, err := engine(set).End(ctx); return err })
 		require.ErrorIs(t, err, lockset.ErrLost)
 		require.ErrorIs(t, err, heartbeat.ErrReleased)
 		for name, call := range map[string]func(){
@@ -333,7 +337,7 @@ func TestASetIsEndedOnce(t *testing.T) {
 func TestASetIsEndedOnceByAResolve(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		set := b.take(b.owner("o", nil), "a")
-		ending := must(set.End(t.Context()))(t)
+		ending := must(engine(set).End(t.Context()))(t)
 		var both sync.WaitGroup
 		both.Go(func() { assert.Equal(t, lockrow.FateNever, must(ending.Resolve(t.Context()))(t)) })
 		both.Go(func() {
@@ -350,10 +354,10 @@ func TestASetIsEndedOnceByAResolve(t *testing.T) {
 func TestASetThatWasGivenBackIsEndedOnce(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		set := b.take(b.owner("o", nil), "a")
-		ending := must(set.End(t.Context()))(t)
+		ending := must(engine(set).End(t.Context()))(t)
 		ending.Return()
 		require.Panics(t, ending.Committed)
-		p := must(set.Prepare(t.Context(), unitTable, func(int) {}))(t)
+		p := must(engine(set).Prepare(t.Context(), unitTable, func(int) {}))(t)
 		require.PanicsWithValue(t, "lockset: Ending.Retake: the set was prepared since", ending.Retake)
 		refusesAll(t, set, "Prepared must be ended first, by Done or Release")
 		require.NoError(t, p.Release(t.Context()))
@@ -372,7 +376,7 @@ func TestASetThatWasGivenBackIsEndedOnce(t *testing.T) {
 func TestASetThatIsRetakenIsResolved(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		set := b.take(b.owner("o", nil), "a")
-		ending := must(set.End(t.Context()))(t)
+		ending := must(engine(set).End(t.Context()))(t)
 		ending.Return()
 		ending.Retake()
 		refusesAll(t, set, "Ending")
@@ -406,8 +410,8 @@ func TestWhoWaitsForAReleaseUnderWay(t *testing.T) {
 		start := time.Now()
 		ctx := b.lasting(lease / 5)
 		late := set.Release(ctx)
-		_, end := set.End(ctx)
-		_, mark := set.Prepare(ctx, unitTable, func(int) {})
+		_, end := engine(set).End(ctx)
+		_, mark := engine(set).Prepare(ctx, unitTable, func(int) {})
 		for _, err := range []error{late, end, mark} {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		}
@@ -426,10 +430,10 @@ func TestWhoWaitsForAMarkUnderWay(t *testing.T) {
 		var ends sync.WaitGroup
 		ends.Go(func() {
 			time.Sleep(rtt / 2)
-			_, err := set.End(t.Context())
-			assert.ErrorIs(t, err, lockset.ErrUnresolved)
+			_, err := engine(set).End(t.Context())
+			assert.ErrorIs(t, err, locks.ErrUnresolved)
 		})
-		p := must(set.Prepare(t.Context(), unitTable, func(int) {}))(t)
+		p := must(engine(set).Prepare(t.Context(), unitTable, func(int) {}))(t)
 		ends.Wait()
 		require.NoError(t, p.Release(t.Context()))
 		b.allFree()

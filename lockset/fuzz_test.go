@@ -4,8 +4,11 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,20 +77,103 @@ var words = []string{
 
 // arbitraryRow is any item under a key, above all one that is almost a row.
 func arbitraryRow(from *arbitrary.Source, key ordering.Key) item {
-	row := from.Change(arbitrary.Pick(from, rowsToChange()...), lockset.RowAttributes, words, "key")
+	row := from.Change(arbitrary.Pick(from, rowsToChange()...), rowAttributes, words, "key")
 	row["key"] = s(string(key))
 	return row
+}
+
+// rowAttributes are the attributes of a row.
+var rowAttributes = []string{
+	lockrow.AttrOwner, lockrow.AttrLease, lockrow.AttrRVN, lockrow.AttrReleased, lockrow.AttrUnit, lockrow.AttrFence, lockrow.AttrPrepared, lockrow.AttrCommittedBy, lockrow.AttrBelow, lockrow.AttrQueue, lockrow.AttrExpires,
+	"acquiredAt", "data",
+}
+
+// understood says whether holdall can have written an item of the lock table: by the
+// table of attributes and the invariants in docs/protocol.md, and not as lockrow.Parse
+// goes about it. It writes no empty text.
+func understood(key ordering.Key, item map[string]types.AttributeValue) bool {
+	texts := map[string]string{}
+	for _, name := range []string{lockrow.AttrOwner, lockrow.AttrLease, lockrow.AttrRVN, lockrow.AttrReleased, lockrow.AttrUnit, lockrow.AttrPrepared, lockrow.AttrCommittedBy} {
+		if v, there := item[name]; there {
+			s, is := v.(*types.AttributeValueMemberS)
+			if !is || s.Value == "" {
+				return false
+			}
+			texts[name] = s.Value
+		}
+	}
+	fence, is := item[lockrow.AttrFence].(*types.AttributeValueMemberN)
+	if !is || !isWhole(fence.Value, 1, int64(tokens.Max)) {
+		return false
+	}
+	below, is := wellBelow(key, item[lockrow.AttrBelow])
+	if !is || !wellQueued(item[lockrow.AttrQueue]) {
+		return false
+	}
+	if lease := texts[lockrow.AttrLease]; lease != "" && !isWhole(lease, 0, math.MaxInt64/1_000_000) {
+		return false
+	}
+	if texts[lockrow.AttrPrepared] != "" && !nonce.MatchString(texts[lockrow.AttrUnit]) {
+		return false
+	}
+	switch texts[lockrow.AttrReleased] {
+	case "1":
+		return texts[lockrow.AttrUnit] == "" && texts[lockrow.AttrPrepared] == ""
+	case "":
+		return texts[lockrow.AttrUnit] != "" && texts[lockrow.AttrOwner] != "" && texts[lockrow.AttrRVN] != "" && isWhole(texts[lockrow.AttrLease], 1, math.MaxInt64) && below == 0
+	}
+	return false
+}
+
+var nonce = regexp.MustCompile(`^[A-Za-z0-9_-]{22}$`)
+
+func isWhole(digits string, least, most int64) bool {
+	n, ok := new(big.Int).SetString(digits, 10)
+	return ok && n.Cmp(big.NewInt(least)) >= 0 && n.Cmp(big.NewInt(most)) <= 0
+}
+
+func wellBelow(key ordering.Key, v types.AttributeValue) (entries int, understood bool) {
+	if v == nil {
+		return 0, true
+	}
+	set, is := v.(*types.AttributeValueMemberSS)
+	if !is {
+		return 0, false
+	}
+	for _, text := range set.Value {
+		at := strings.IndexByte(text, ' ')
+		if at < 1 || (key+"/"+ordering.Key(text[at+1:])).Validate() != nil {
+			return 0, false
+		}
+	}
+	return len(set.Value), true
+}
+
+func wellQueued(v types.AttributeValue) bool {
+	if v == nil {
+		return true
+	}
+	list, is := v.(*types.AttributeValueMemberL)
+	if !is {
+		return false
+	}
+	for _, place := range list.Value {
+		if _, is := place.(*types.AttributeValueMemberS); !is {
+			return false
+		}
+	}
+	return true
 }
 
 // takenUnread tells rows that holdall did not write and takes all the same: they say
 // that they are free, in its words, and no more is asked of them.
 func takenUnread(key ordering.Key, row item) bool {
 	_, fenced := row["fence"].(*types.AttributeValueMemberN)
-	return fenced && lockrow.TextOf(row["isReleased"]) == "1" && !lockset.Understood(key, row)
+	return fenced && lockrow.TextOf(row["isReleased"]) == "1" && !understood(key, row)
 }
 
 // FuzzRow: of any item, what a unit makes of it and what the table does with the
-// unit's write agree, and what is no row is not touched. See LookAt.
+// unit's write agree, and what is no row is not touched.
 func FuzzRow(f *testing.F) {
 	for i := range rowsToChange() {
 		f.Add([]byte{byte(i)}, int64(time.Minute), int64(oldFence+1), false)
@@ -121,17 +207,62 @@ func FuzzRow(f *testing.F) {
 		if takenUnread(key, row) {
 			return
 		}
-		look := lockset.LookAt(key, row, unit, witness, fencing.Token(token), time.Duration(since))
-		require.Equal(t, lockset.Understood(key, row), look.Reason == "", "%v: %s", row, look.Reason)
-		took := b.applies(look.Take(fencing.Token(token)))
+		look := lookAt(key, row, unit, witness, fencing.Token(token), time.Duration(since))
+		require.Equal(t, understood(key, row), look.reason == "", "%v: %s", row, look.reason)
+		took := b.applies(look.take(fencing.Token(token)))
 		after := b.row(key)
-		if look.Reason != "" {
-			require.False(t, took, "%v: it was taken: %v", look.Reason, row)
+		if look.reason != "" {
+			require.False(t, took, "%v: it was taken: %v", look.reason, row)
 			require.Equal(t, row, after)
 			return
 		}
 		b.checkLook(look, row, after, took, fencing.Token(token), unit)
 	})
+}
+
+// look is what a unit that wants a row makes of an item of the lock table.
+type look struct {
+	row     lockrow.Row
+	reason  string // why it is no row
+	want    lockrow.Want
+	verdict lockrow.Verdict
+	since   time.Duration // the row has been as it is for so long
+	behind  bool          // others are before the unit in the queue
+}
+
+// lookAt looks at the row of key, for a unit that wants to lock it, or witness below it.
+func lookAt(key ordering.Key, item item, unit string, witness ordering.Key, token fencing.Token, since time.Duration) look {
+	r, reason := lockrow.Parse(key, item)
+	place, queued := r.Place(unit)
+	w := lockrow.Want{Key: key, Entry: lockrow.Entry{Unit: unit, Witness: witness}, Turn: lockrow.Turn{Queued: queued && place == 0}}
+	if witness != key {
+		w.Mode = lockrow.Intent
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	patience := lockrow.Patience{Turn: time.Second, Grace: time.Second}
+	j := lockrow.Judge(r, w, token, lockrow.Watch{Since: now.Add(-since), Now: now, Patience: patience})
+	if j.Verdict == lockrow.Admits || j.Verdict == lockrow.Raise {
+		w.Turn = j.Turn
+	}
+	return look{r, reason, w, j.Verdict, since, place > 0}
+}
+
+// values are those of a unit's writes.
+func (l look) values(token fencing.Token) lockrow.Values {
+	now, unit := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), l.want.Entry.Unit
+	return lockrow.UnitValues(unit, lockrow.Waiter(unit), token, now, now, now, lockrow.Now{})
+}
+
+// take takes the row.
+func (l look) take(token fencing.Token) *types.Update {
+	vs := l.values(token).With(lockrow.Values{":owner": lockrow.Text("me"), ":lease": lockrow.Text("1000"), ":rvn": lockrow.Text("first")})
+	return lockrow.Table{Name: table, HashKey: "key"}.Acquire(l.want, vs)
+}
+
+// bury frees it.
+func (l look) bury() *types.Update {
+	vs := l.values(1).With(lockrow.Values{":rvn": lockrow.Text(l.row.RVN)})
+	return lockrow.Table{Name: table, HashKey: "key"}.Update(l.want.Key, lockrow.BuryIf, lockrow.Free, vs)
 }
 
 // applies sends a write and reports whether its condition held.
@@ -147,46 +278,46 @@ func (b *bed) applies(u *types.Update) bool {
 }
 
 // checkLook holds a judgement of a row against what the table has done.
-func (b *bed) checkLook(look lockset.Look, row, after item, took bool, token fencing.Token, unit string) {
+func (b *bed) checkLook(l look, row, after item, took bool, token fencing.Token, unit string) {
 	t := b.t
-	again := look.Verdict == "mine" && row["below"] != nil // an intent may be left twice
-	require.True(t, took == (look.Verdict == "admits") || again, "%s: %v", look.Verdict, row)
+	again := l.verdict == lockrow.Mine && row["below"] != nil // an intent may be left twice
+	require.True(t, took == (l.verdict == lockrow.Admits) || again, "%v: %v", l.verdict, row)
 	if took {
-		require.True(t, lockset.Understood("a", after), "%v became %v", row, after)
-		require.Greater(t, token, look.Fence)
+		require.True(t, understood("a", after), "%v became %v", row, after)
+		require.Greater(t, token, l.row.Fence)
 		require.Equal(t, n(int64(token)), after["fence"])
-		require.Equal(t, "mine", lockset.LookAt("a", after, unit, witnessOf(after), token, 0).Verdict, "%v became %v", row, after)
+		require.Equal(t, lockrow.Mine, lookAt("a", after, unit, witnessOf(after), token, 0).verdict, "%v became %v", row, after)
 		return
 	}
 	require.Equal(t, row, after, "what is refused changes nothing")
-	silent := look.Since >= look.Lease
-	switch look.Verdict {
-	case "raise":
-		require.GreaterOrEqual(t, look.Fence, token)
-		if look.Fence < tokens.Max {
-			require.True(t, b.applies(look.Take(look.Fence+1)), "%v", row)
+	silent, held, marked := l.since >= l.row.Lease, !l.row.Free(), l.row.Prepared != ""
+	switch l.verdict {
+	case lockrow.Raise:
+		require.GreaterOrEqual(t, l.row.Fence, token)
+		if l.row.Fence < tokens.Max {
+			require.True(t, b.applies(l.take(l.row.Fence+1)), "%v", row)
 		}
-	case "bury":
-		require.True(t, look.Held && silent && !look.Pending, "%v", row)
-		require.True(t, b.applies(look.Bury), "%v", row)
+	case lockrow.Bury:
+		require.True(t, held && silent && !marked, "%v", row)
+		require.True(t, b.applies(l.bury()), "%v", row)
 		buried := b.row("a")
-		require.True(t, lockset.Understood("a", buried), "%v became %v", row, buried)
+		require.True(t, understood("a", buried), "%v became %v", row, buried)
 		require.Equal(t, row["fence"], buried["fence"])
 		require.NotContains(t, buried, "unit")
-	case "settle":
-		require.True(t, look.Held && silent && look.Pending, "%v", row)
-		require.False(t, b.applies(look.Bury), "%v", row)
-	case "await":
-		require.True(t, look.Held && !silent || !look.Held && look.Behind && look.Since < time.Second, "%v", row)
-	case "pass":
-		require.True(t, !look.Held && look.Behind && look.Since >= time.Second, "%v", row)
-	case "witnesses":
-		require.True(t, !look.Held && look.Below > 0, "%v", row)
-	case "mine":
+	case lockrow.Recover:
+		require.True(t, held && silent && marked, "%v", row)
+		require.False(t, b.applies(l.bury()), "%v", row)
+	case lockrow.Await:
+		require.True(t, held && !silent || !held && l.behind && l.since < time.Second, "%v", row)
+	case lockrow.Pass:
+		require.True(t, !held && l.behind && l.since >= time.Second, "%v", row)
+	case lockrow.Witnesses:
+		require.True(t, !held && len(l.row.Below) > 0, "%v", row)
+	case lockrow.Mine:
 		below, _ := row["below"].(*types.AttributeValueMemberSS)
 		require.True(t, lockrow.TextOf(row["unit"]) == unit || below != nil && slices.Contains(below.Value, unit+" x"), "%v", row)
 	default:
-		t.Fatalf("%q of %v", look.Verdict, row)
+		t.Fatalf("%v of %v", l.verdict, row)
 	}
 }
 
@@ -221,12 +352,12 @@ func FuzzLockTable(f *testing.F) {
 			for _, was := range before {
 				key := ordering.Key(was["key"].(*types.AttributeValueMemberS).Value)
 				is := b.row(key)
-				if !lockset.Understood(key, was) {
+				if !understood(key, was) {
 					require.Equal(t, was, is, "it was touched")
 					require.False(t, err == nil && needs(keys, key), "it was in the way: %v", was)
 					continue
 				}
-				require.True(t, lockset.Understood(key, is), "%v became %v", was, is)
+				require.True(t, understood(key, is), "%v became %v", was, is)
 				require.GreaterOrEqual(t, fenceOf(t, is), fenceOf(t, was))
 				if err == nil && needs(keys, key) {
 					require.NotContains(t, is, "unit")
@@ -292,11 +423,11 @@ func (b *bed) refusedWell(err error, planted map[ordering.Key]item, how uint8) {
 	switch t := b.t; {
 	case errors.As(err, &row):
 		require.Contains(t, planted, row.Key)
-		require.False(t, lockset.Understood(row.Key, planted[row.Key]), "%v: %v", err, planted[row.Key])
+		require.False(t, understood(row.Key, planted[row.Key]), "%v: %v", err, planted[row.Key])
 	case errors.As(err, &config): // a token beyond the last: a fence there is as high as fences are
 		atTheEnd := false
 		for key, row := range planted {
-			atTheEnd = atTheEnd || lockset.Understood(key, row) && fenceOf(t, row) > int64(tokens.Max)-10
+			atTheEnd = atTheEnd || understood(key, row) && fenceOf(t, row) > int64(tokens.Max)-10
 		}
 		require.True(t, atTheEnd, "%v", err)
 	case errors.As(err, &held):
@@ -314,14 +445,10 @@ func (b *bed) heldForGood(held *lockset.HeldError, planted map[ordering.Key]item
 		return
 	}
 	for key, row := range planted {
-		if !lockset.Understood(key, row) {
+		if !understood(key, row) {
 			continue
 		}
-		look := lockset.LookAt(key, row, "nobody", key, 1, 0)
-		if look.Held && (look.Lease > lease || look.Pending) {
-			return
-		}
-		if len(planted) > 1 && look.Held {
+		if r, _ := lockrow.Parse(key, row); !r.Free() && (r.Lease > lease || r.Prepared != "" || len(planted) > 1) {
 			return
 		}
 	}
@@ -393,7 +520,7 @@ func FuzzConfig(f *testing.F) {
 		require.LessOrEqual(t, c.Lease, c.MaxAge)
 		require.Less(t, c.MaxAge, c.Retention)
 		require.True(t, c.ChunkSize >= 1 && c.ChunkSize <= locks.MaxChunkSize)
-		require.NotContains(t, lockset.RowAttributes, c.HashKey)
+		require.NotContains(t, rowAttributes, c.HashKey)
 		// What is computed of them later is not to wrap around.
 		require.Positive(t, 10*c.Lease, "%v: how long a sighting is remembered", c.Lease)
 		require.Positive(t, c.MaxAge+c.Retention, "when a row expires")

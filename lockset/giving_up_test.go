@@ -136,7 +136,7 @@ func TestALostSetDoesNotEnd(t *testing.T) {
 		require.ErrorIs(t, context.Cause(set.Context()), heartbeat.ErrNotOurs)
 		require.Len(t, lost, 1)
 		require.ErrorIs(t, lost[set.Nonce()], lockset.ErrLost)
-		_, err := set.End(t.Context())
+		_, err := engine(set).End(t.Context())
 		requireLost(t, err, "a")
 		require.ErrorIs(t, set.Release(t.Context()), lockset.ErrLost, "it has no Ending that must be resolved")
 		require.NoError(t, thief.Context().Err())
@@ -151,7 +151,7 @@ func TestResolvingASetWithoutItsIntent(t *testing.T) {
 	limits := map[string]time.Duration{"to its end": lease, "its context ends in the pause": 4*rtt + rtt/2}
 	inBeds(t, limits, func(t *testing.T, b *bed, limit time.Duration) {
 		o := b.owner("o", nil)
-		ending := must(b.take(o, "c/1").End(t.Context()))(t)
+		ending := must(engine(b.take(o, "c/1")).End(t.Context()))(t)
 		b.delete("c")
 		o.requests()
 		began := time.Now()
@@ -174,7 +174,7 @@ func TestResolvingASetWithoutItsIntent(t *testing.T) {
 func TestResolvingASetThatCannotBeRead(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", when(of("TransactGetItems"), faults.Deny()))
-		ending := must(b.take(o, "a", "b").End(t.Context()))(t)
+		ending := must(engine(b.take(o, "a", "b")).End(t.Context()))(t)
 		b.free(b.seize("a", b.owner("thief", nil)))
 		fate, err := ending.Resolve(t.Context())
 		require.ErrorAs(t, err, new(*lockset.TableError))

@@ -370,7 +370,7 @@ func TestCloseThatCannotRelease(t *testing.T) {
 func TestCloseOfASetOnItsWayOut(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", nil)
-		ending := must(b.take(o, closeKeys...).End(t.Context()))(t)
+		ending := must(engine(b.take(o, closeKeys...)).End(t.Context()))(t)
 		time.AfterFunc(lease/2, func() { _, _ = ending.Resolve(context.Background()) })
 		begun := time.Now()
 		require.Equal(t, context.Canceled, o.Close(ended()))

@@ -16,6 +16,7 @@ import (
 	"github.com/holdall/holdall/heartbeat"
 	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/lockrow"
+	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/plans"
 	"github.com/holdall/holdall/lockset"
 	"github.com/holdall/holdall/ordering"
@@ -28,11 +29,11 @@ import (
 const unitTable = "units"
 
 // prepared is a set that waits for its journal. Its heartbeats end with the test.
-func (b *bed) prepared(o *owner, keys ...ordering.Key) (*lockset.Set, *lockset.Prepared) {
+func (b *bed) prepared(o *owner, keys ...ordering.Key) (*lockset.Set, *locks.Prepared) {
 	b.t.Helper()
 	set := must(o.Acquire(b.t.Context(), keys))(b.t)
-	b.t.Cleanup(func() { _, _ = set.End(ended()) })
-	p := must(set.Prepare(b.t.Context(), unitTable, func(int) {}))(b.t)
+	b.t.Cleanup(func() { _, _ = engine(set).End(ended()) })
+	p := must(engine(set).Prepare(b.t.Context(), unitTable, func(int) {}))(b.t)
 	return set, p
 }
 
@@ -53,7 +54,7 @@ func (b *bed) steps(keys ...ordering.Key) plans.Plan {
 
 // frees carries out the writes that free steps, in reverse order, and returns what
 // DynamoDB says.
-func (b *bed) frees(p *lockset.Prepared, steps ...plans.Step) error {
+func (b *bed) frees(p *locks.Prepared, steps ...plans.Step) error {
 	b.t.Helper()
 	for i := len(steps) - 1; i >= 0; i-- {
 		if err := b.transact(p.Free(steps[i])...); err != nil {
@@ -93,7 +94,7 @@ func TestAMarkedSetIsRenewedAndDoesNotExpire(t *testing.T) {
 		entries := b.row("c")["below"]
 		require.Contains(t, b.row("a"), "expiresAt")
 		steps := make(chan int, 4)
-		p := must(set.Prepare(t.Context(), unitTable, func(n int) { steps <- n }))(t)
+		p := must(engine(set).Prepare(t.Context(), unitTable, func(n int) { steps <- n }))(t)
 		require.Equal(t, 4, <-steps, "one transaction")
 		for _, k := range set.Keys() {
 			require.True(t, b.isMarked(k), "%v", k)
@@ -107,7 +108,7 @@ func TestAMarkedSetIsRenewedAndDoesNotExpire(t *testing.T) {
 		require.NoError(t, context.Cause(set.Context()))
 
 		unit := set.Nonce()
-		require.NoError(t, b.frees(p, set.Plan()...))
+		require.NoError(t, b.frees(p, engine(set).Plan()...))
 		p.Done(true)
 		b.freedByTheirUnit(unit, "a", "c/x", "c/y", "d")
 		b.allFree()
@@ -132,7 +133,7 @@ func TestALargeSetIsMarkedStepByStep(t *testing.T) {
 		o.requests()
 		var prepared atomic.Int64
 		began := time.Now()
-		p := must(set.Prepare(t.Context(), unitTable, func(n int) { prepared.Add(int64(n)) }))(t)
+		p := must(engine(set).Prepare(t.Context(), unitTable, func(n int) { prepared.Add(int64(n)) }))(t)
 		require.Equal(t, c.took, time.Since(began))
 		require.EqualValues(t, len(c.keys), prepared.Load())
 		require.Equal(t, c.transactions, o.requests()["TransactWriteItems"])
@@ -152,9 +153,9 @@ func TestAHoldThatCannotBeRead(t *testing.T) {
 			return c.Op == "TransactGetItems" && denied.Load()
 		}, faults.Deny()))
 		set, p := b.prepared(o, "a")
-		require.Equal(t, lockset.Held, must(p.Hold(t.Context(), set.Plan()[0]))(t))
+		require.Equal(t, locks.Held, must(p.Hold(t.Context(), engine(set).Plan()[0]))(t))
 		denied.Store(true)
-		_, err := p.Hold(t.Context(), set.Plan()[0])
+		_, err := p.Hold(t.Context(), engine(set).Plan()[0])
 		require.ErrorAs(t, err, new(*lockset.TableError))
 		require.NoError(t, p.Release(t.Context()))
 	})
@@ -176,7 +177,7 @@ func TestASetThatLostARowIsNotMarked(t *testing.T) {
 	}, func(t *testing.T, b *bed, c given) {
 		set := b.take(b.owner("o", nil), "a", "c/x", "c/y")
 		c.lose(b)
-		_, err := set.Prepare(t.Context(), unitTable, func(int) { t.Error("it was prepared") })
+		_, err := engine(set).Prepare(t.Context(), unitTable, func(int) { t.Error("it was prepared") })
 		requireLost(t, err, c.key)
 		require.ErrorIs(t, err, lockset.ErrLost)
 		for _, k := range set.Keys() {
@@ -196,8 +197,8 @@ func TestASetThatWasReleasedIsNotMarked(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		set := b.take(b.owner("o", nil), "a", "c/x")
 		b.free(set)
-		_, marked := set.Prepare(t.Context(), unitTable, func(int) {})
-		_, ended := set.End(t.Context())
+		_, marked := engine(set).Prepare(t.Context(), unitTable, func(int) {})
+		_, ended := engine(set).End(t.Context())
 		for _, err := range []error{marked, ended} {
 			require.ErrorIs(t, err, heartbeat.ErrReleased)
 			require.ErrorIs(t, err, lockset.ErrLost)
@@ -222,7 +223,7 @@ func TestTheReleaseOfAMarkedSetRemovesTheMark(t *testing.T) {
 			return faults.Pass()
 		})
 		set := b.take(o, keys...)
-		_, err := set.Prepare(t.Context(), unitTable, func(int) {})
+		_, err := engine(set).Prepare(t.Context(), unitTable, func(int) {})
 		require.ErrorIs(t, err, lockset.ErrLost)
 		require.True(t, slices.ContainsFunc(keys, b.isMarked), "the test is about a set prepared in part")
 		require.ErrorIs(t, set.Release(t.Context()), lockset.ErrLost, "a row was deleted")
@@ -258,15 +259,15 @@ func TestAPendingReleaseFreesWhatIsLeft(t *testing.T) {
 func TestStepsAreFreedBySomebodyElse(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		set := b.diesMarked("a", "c/x", "c/y")
-		p := b.owner("heir", nil).PreparedOf(t.Context(), set.Nonce(), set.Token(), set.Plan())
-		for _, step := range set.Plan() {
-			require.Equal(t, lockset.Held, must(p.Hold(t.Context(), step))(t))
+		p := b.owner("heir", nil).engine().PreparedOf(t.Context(), set.Nonce(), set.Token(), engine(set).Plan())
+		for _, step := range engine(set).Plan() {
+			require.Equal(t, locks.Held, must(p.Hold(t.Context(), step))(t))
 		}
-		require.NoError(t, b.frees(p, set.Plan()...))
+		require.NoError(t, b.frees(p, engine(set).Plan()...))
 		b.freedByTheirUnit(set.Nonce(), "a", "c/x", "c/y")
 		b.allFree()
-		require.Equal(t, lockset.Freed, must(p.Hold(t.Context(), set.Plan()[0]))(t))
-		require.Error(t, b.frees(p, set.Plan()[0]), "it was done")
+		require.Equal(t, locks.Freed, must(p.Hold(t.Context(), engine(set).Plan()[0]))(t))
+		require.Error(t, b.frees(p, engine(set).Plan()[0]), "it was done")
 		p.Done(true)
 	})
 }
@@ -275,24 +276,24 @@ func TestStepsAreFreedBySomebodyElse(t *testing.T) {
 // journal: anything else was freed, or is another's.
 func TestTheGuardOfAStep(t *testing.T) {
 	type given struct {
-		change func(*bed, *lockset.Prepared)
+		change func(*bed, *locks.Prepared)
 		holds  bool
 	}
 	inBeds(t, map[string]given{
-		"as it was prepared": {func(*bed, *lockset.Prepared) {}, true},
-		"freed": {func(b *bed, p *lockset.Prepared) {
+		"as it was prepared": {func(*bed, *locks.Prepared) {}, true},
+		"freed": {func(b *bed, p *locks.Prepared) {
 			require.NoError(b.t, b.frees(p, b.steps("a")...))
 		}, false},
-		"freed and taken by another": {func(b *bed, p *lockset.Prepared) {
+		"freed and taken by another": {func(b *bed, p *locks.Prepared) {
 			require.NoError(b.t, b.frees(p, b.steps("a")...))
 			b.take(b.owner("next", nil), "a")
 		}, false},
-		"freed, taken and prepared by another": {func(b *bed, p *lockset.Prepared) {
+		"freed, taken and prepared by another": {func(b *bed, p *locks.Prepared) {
 			require.NoError(b.t, b.frees(p, b.steps("a")...))
 			b.prepared(b.owner("next", nil), "a")
 		}, false},
-		"not prepared": {func(b *bed, _ *lockset.Prepared) { b.change("a", "REMOVE pending", nil) }, false},
-		"gone":         {func(b *bed, _ *lockset.Prepared) { b.delete("a") }, false},
+		"not prepared": {func(b *bed, _ *locks.Prepared) { b.change("a", "REMOVE pending", nil) }, false},
+		"gone":         {func(b *bed, _ *locks.Prepared) { b.delete("a") }, false},
 	}, func(t *testing.T, b *bed, c given) {
 		_, p := b.prepared(b.owner("o", nil), "a", "z")
 		c.change(b, p)
@@ -310,7 +311,7 @@ func TestTheGuardOfAStep(t *testing.T) {
 func TestWhatIsLetGoIsNoLossOfTheSet(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		set, p := b.prepared(b.owner("o", nil), "a", "b", "c")
-		last := set.Plan()[2]
+		last := engine(set).Plan()[2]
 		p.LetGo([]ordering.Key{"c"})
 		require.NoError(t, b.frees(p, last))
 		b.take(b.owner("next", nil), "c")
@@ -318,7 +319,7 @@ func TestWhatIsLetGoIsNoLossOfTheSet(t *testing.T) {
 		require.NoError(t, context.Cause(set.Context()))
 		b.refused(b.owner("other", nil), 2*lease, "a")
 		require.NoError(t, context.Cause(set.Context()))
-		require.NoError(t, b.frees(p, set.Plan()[:2]...))
+		require.NoError(t, b.frees(p, engine(set).Plan()[:2]...))
 		p.Done(true)
 		b.freedByTheirUnit(set.Nonce(), "a", "b")
 	})
@@ -341,7 +342,7 @@ func TestATokenBurnedOnAMarkedRow(t *testing.T) {
 		delete(after, "fence")
 		require.Equal(t, before, after, "nothing else is changed")
 
-		p := o.PreparedOf(t.Context(), set.Nonce(), set.Token(), set.Plan())
+		p := o.engine().PreparedOf(t.Context(), set.Nonce(), set.Token(), engine(set).Plan())
 		require.NoError(t, p.Release(t.Context()))
 		time.Sleep(4 * lease)
 		o.net.Wait()
@@ -359,7 +360,7 @@ func TestWhatAJournalFreedOutlivesTheRetention(t *testing.T) {
 			c.Now = func() time.Time { return time.Now().Add(-retention * 9 / 10) }
 		})
 		set, p := b.prepared(slow, "a", "b/x")
-		require.NoError(t, b.frees(p, set.Plan()...))
+		require.NoError(t, b.frees(p, engine(set).Plan()...))
 		p.Done(true)
 		for range 5 {
 			time.Sleep(retention/5 - time.Second)

@@ -60,7 +60,7 @@ func (j *judges) times() []time.Time {
 // settler is an owner that has the fate of the dead decided.
 func (b *bed) settler(name string, j *judges) *owner {
 	o := b.owner(name, nil)
-	o.RecoverWith(unitTable, j.settle)
+	o.engine().RecoverWith(unitTable, j.settle)
 	return o
 }
 
@@ -78,7 +78,7 @@ func TestAMarkedRowIsNobodysToBury(t *testing.T) {
 
 		waits := b.ask(t.Context(), o, []ordering.Key{"a", "c"})
 		time.Sleep(lease) // another process decides, and whoever waits sees it
-		p := b.owner("decides", nil).PreparedOf(t.Context(), set.Nonce(), set.Token(), set.Plan())
+		p := b.owner("decides", nil).engine().PreparedOf(t.Context(), set.Nonce(), set.Token(), engine(set).Plan())
 		require.NoError(t, p.Release(t.Context()))
 		waits.leave()
 		require.Greater(t, time.Since(start), 15*lease)
@@ -166,8 +166,8 @@ func TestWhatWasCommittedIsDoneAndFree(t *testing.T) {
 		j := &judges{}
 		o := b.settler("o", j)
 		j.answer = func(ctx context.Context, unit string, _ int) (bool, error) {
-			p := o.PreparedOf(ctx, unit, dead.Token(), dead.Plan())
-			return false, b.frees(p, dead.Plan()...)
+			p := o.engine().PreparedOf(ctx, unit, dead.Token(), engine(dead).Plan())
+			return false, b.frees(p, engine(dead).Plan()...)
 		}
 		start := time.Now()
 		b.free(b.take(o, "a", "c"))
@@ -211,7 +211,7 @@ func TestARowThatChangedHandsWhileItsUnitWasDecided(t *testing.T) {
 		var next *lockset.Set
 		j.answer = func(ctx context.Context, unit string, _ int) (bool, error) {
 			if next == nil {
-				require.NoError(t, o.PreparedOf(ctx, unit, dead.Token(), dead.Plan()).Release(ctx))
+				require.NoError(t, o.engine().PreparedOf(ctx, unit, dead.Token(), engine(dead).Plan()).Release(ctx))
 				next = b.take(b.owner("next", nil), "a")
 			}
 			return true, nil
@@ -287,7 +287,7 @@ func TestARowThatIsFreeThoughItsUnitIsStuck(t *testing.T) {
 		j := &judges{}
 		o := b.settler("o", j)
 		j.answer = func(ctx context.Context, unit string, _ int) (bool, error) {
-			err := b.frees(o.PreparedOf(ctx, unit, dead.Token(), dead.Plan()), dead.Plan()[:1]...)
+			err := b.frees(o.engine().PreparedOf(ctx, unit, dead.Token(), engine(dead).Plan()), engine(dead).Plan()[:1]...)
 			return false, errors.Join(stuck, err)
 		}
 		b.tried(o, "a")
@@ -308,7 +308,7 @@ func TestSilence(t *testing.T) {
 		o := b.owner("o", nil)
 		left := func() time.Duration {
 			t.Helper()
-			has, left, err := o.Silence(t.Context(), "a", set.Nonce())
+			has, left, err := o.engine().Silence(t.Context(), "a", set.Nonce())
 			require.NoError(t, err)
 			require.True(t, has)
 			return left
@@ -323,7 +323,7 @@ func TestSilence(t *testing.T) {
 		require.Zero(t, left())
 
 		for key, unit := range map[ordering.Key]string{"a": "another", "b": set.Nonce()} {
-			has, _, err := o.Silence(t.Context(), key, unit)
+			has, _, err := o.engine().Silence(t.Context(), key, unit)
 			require.NoError(t, err)
 			require.False(t, has)
 		}
@@ -336,7 +336,7 @@ func TestADeadUnitOfAnotherUnitTableIsLeftAlone(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.diesMarked("a")
 		o := b.owner("o", nil)
-		o.RecoverWith("others", func(context.Context, string) (bool, error) {
+		o.engine().RecoverWith("others", func(context.Context, string) (bool, error) {
 			t.Error("it was decided")
 			return true, nil
 		})

@@ -272,10 +272,10 @@ func TestRowsAboveExpire(t *testing.T) {
 		"a journal's": func(b *bed) {
 			o := b.owner("o", nil)
 			set, p := b.prepared(o, "c/x", "c/y", "d/e/f")
-			plan := set.Plan()
+			plan := engine(set).Plan()
 			require.NoError(b.t, b.frees(p, plan...))
 			p.Done(true)
-			o.LetExpire(b.t.Context(), plan)
+			o.engine().LetExpire(b.t.Context(), plan)
 		},
 		"a dead journal's, swept": func(b *bed) {
 			b.diesMarked("c/x")
@@ -356,9 +356,9 @@ func TestARowAboveAJournalDoesNotExpire(t *testing.T) {
 		for range 3 {
 			other := b.owner("other", nil)
 			second, q := b.prepared(other, "c/z")
-			require.NoError(t, b.frees(q, second.Plan()...))
+			require.NoError(t, b.frees(q, engine(second).Plan()...))
 			q.Done(true)
-			other.LetExpire(t.Context(), second.Plan())
+			other.engine().LetExpire(t.Context(), engine(second).Plan())
 			b.free(b.take(other, "c/y"))
 			b.swept(other, "c")
 			time.Sleep(60 * 24 * time.Hour)
@@ -366,8 +366,8 @@ func TestARowAboveAJournalDoesNotExpire(t *testing.T) {
 			require.Contains(t, b.row("c"), "below")
 			require.False(t, b.expires("c"))
 		}
-		p := b.owner("heir", nil).PreparedOf(t.Context(), dead.Nonce(), dead.Token(), dead.Plan())
-		require.NoError(t, b.frees(p, dead.Plan()...))
+		p := b.owner("heir", nil).engine().PreparedOf(t.Context(), dead.Nonce(), dead.Token(), engine(dead).Plan())
+		require.NoError(t, b.frees(p, engine(dead).Plan()...))
 		require.False(t, b.expires("c"))
 		b.free(b.take(b.owner("next", nil), "c/y"))
 		require.True(t, b.expires("c"), "the next unit below sees to it, if nobody else does")
