@@ -212,6 +212,7 @@ func judges(t *testing.T, now item, n lockrow.Need, want string) {
 	}
 	if !refused {
 		require.Empty(t, want)
+		require.True(t, n.Open(parsed(t, now)) && n.Unchanged(parsed(t, now)))
 		return
 	}
 	require.Equal(t, want, n.Refuses(parsed(t, after), token).String())
@@ -243,37 +244,6 @@ func TestWhatPassingLeaves(t *testing.T) {
 	require.Equal(t, want, after, "a row above a unit with a journal gets no expiry that is a number")
 	after, _ = pass(t, changed(left(ofJournal), below), needs(t, lockrow.Intent, lockrow.Nothing, nil))
 	require.Equal(t, want, after)
-}
-
-// Whether a row is in nobody's hands and nobody's turn, and as it was seen.
-func TestNeedOfARow(t *testing.T) {
-	for name, c := range map[string]struct {
-		now           item
-		key, intent   bool // open as
-		fence, rvn    bool // unchanged
-		fence0, none0 bool // and if it was seen not to be there
-	}{
-		"as it was":                  {left(nil), true, true, true, true, false, false},
-		"no row":                     {nil, true, true, false, false, true, true},
-		"held":                       {left(held), false, false, true, true, false, false},
-		"waited for":                 {left(awaited), false, false, true, true, false, false},
-		"something below":            {left(below), false, true, true, true, false, false},
-		"a later fence":              {left(later), true, true, false, true, false, false},
-		"another has had it":         {left(had), true, true, false, false, false, false},
-		"only intents were there":    {above(nil), true, true, true, false, false, true},
-		"the fence, but another RVN": {left(item{"recordVersionNumber": lockrow.Text("v2")}), true, true, true, false, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := parsed(t, c.now)
-			require.Equal(t, c.key, needs(t, lockrow.Exclusive, lockrow.Nothing, nil).Open(r))
-			require.Equal(t, c.intent, needs(t, lockrow.Intent, lockrow.Nothing, nil).Open(r))
-			require.Equal(t, c.fence, needs(t, lockrow.Exclusive, lockrow.Fence, left(nil)).Unchanged(r))
-			require.Equal(t, c.rvn, needs(t, lockrow.Intent, lockrow.RVN, left(nil)).Unchanged(r))
-			require.Equal(t, c.fence0, needs(t, lockrow.Exclusive, lockrow.Fence, nil).Unchanged(r))
-			require.Equal(t, c.none0, needs(t, lockrow.Intent, lockrow.RVN, nil).Unchanged(r))
-			require.True(t, needs(t, lockrow.Exclusive, lockrow.Nothing, nil).Unchanged(r))
-		})
-	}
 }
 
 // A commit without locks passes those who leave a row free for too long, if nobody has had it

@@ -41,6 +41,7 @@ func TestParseRow(t *testing.T) {
 		Key: "a", Exists: true, Unit: other, Owner: "host", Lease: 10 * time.Second, RVN: "v1",
 		Fence: 50, Prepared: "units", committedBy: me,
 	}, r)
+	require.Equal(t, me, r.CommittedBy())
 
 	r, reason = Parse("a", item{
 		"key": Text("a"), "isReleased": Text("1"), "fence": Number(7), "ownerName": Text("who had it last"),
@@ -66,7 +67,10 @@ func TestParseRow(t *testing.T) {
 }
 
 func TestAPlaceIsWhereAUnitStandsOrWould(t *testing.T) {
-	r := with(freeRow, func(r *Row) { r.Queue = []Waiter{other, me} })
+	r := with(freeRow, func(r *Row) { r.Queue = []Waiter{WaiterOf(other, "host", "p"), WaiterOf(me, "host", "q")} })
+	require.True(t, r.Queues(other))
+	require.False(t, r.Queues("me"))
+	require.Equal(t, "queue "+other+" ", r.LastSign(), "the nonce alone")
 	for _, c := range []struct {
 		row    Row
 		unit   string
@@ -172,16 +176,7 @@ func TestSightingsOfTheHeadOfAQueue(t *testing.T) {
 	require.Zero(t, see(waits))
 }
 
-func TestSightingsForgetWhatNobodyLooksAt(t *testing.T) {
-	s := NewSightings(time.Minute)
-	for i := range 10 * pruneFrom {
-		r := with(heldRow, func(r *Row) { r.Key = ordering.Key(fmt.Sprintf("k%d", i)) })
-		s.See(r, t0.Add(time.Duration(i)*time.Second))
-	}
-	require.LessOrEqual(t, len(s.known), 2*pruneFrom)
-}
-
-// What is looked at again and again is remembered, however many others are seen.
+// What is looked at again and again is remembered, however many others are seen, and these are forgotten.
 func TestSightingsKeepWhatIsLookedAt(t *testing.T) {
 	s := NewSightings(time.Minute)
 	require.Equal(t, t0, s.See(heldRow, t0))
@@ -192,6 +187,7 @@ func TestSightingsKeepWhatIsLookedAt(t *testing.T) {
 			require.Equal(t, t0, s.See(heldRow, now), "it has been silent for %v", now.Sub(t0))
 		}
 	}
+	require.LessOrEqual(t, len(s.known), 2*pruneFrom)
 }
 
 func TestNotesAreForPeopleAndMakeNoRowAnother(t *testing.T) {
@@ -215,12 +211,6 @@ func TestNotesAreForPeopleAndMakeNoRowAnother(t *testing.T) {
 	}
 	_, err := NotesOf(heldItem(item{"acquiredAt": Number(latestNoted), "expiresAt": Number(latestNoted / 1000)})).ExpiresAt.UTC().MarshalText()
 	require.NoError(t, err)
-}
-
-func TestTheCommitStampIsTold(t *testing.T) {
-	r, reason := Parse("a", heldItem(item{"committedBy": Text(me)}))
-	require.Empty(t, reason)
-	require.Equal(t, me, r.CommittedBy())
 }
 
 func TestAPlaceSaysWhoWaitsAndWhatFor(t *testing.T) {
@@ -249,23 +239,6 @@ func TestAPlaceSaysWhoWaitsAndWhatFor(t *testing.T) {
 	require.Equal(t, me, Waiter(me).Unit(), "one that says nothing of itself")
 	owner, purpose := Waiter(me).Who()
 	require.Empty(t, owner+purpose)
-}
-
-func TestAPlaceIsTheUnits(t *testing.T) {
-	r := with(freeRow, func(r *Row) { r.Queue = []Waiter{WaiterOf(other, "host", "p"), WaiterOf(me, "host", "q")} })
-	place, queued := r.Place(me)
-	require.True(t, queued)
-	require.Equal(t, 1, place)
-	require.True(t, r.Queues(other))
-	require.False(t, r.Queues("me"))
-	require.Equal(t, "queue "+other+" ", r.LastSign(), "the nonce alone")
-}
-
-func TestWhatAPurposeMayBe(t *testing.T) {
-	require.Empty(t, WrongWith(""))
-	require.Empty(t, WrongWith(strings.Repeat("x", MaxPurpose)))
-	require.Equal(t, "is longer than 256 bytes", WrongWith(strings.Repeat("€", 86)))
-	require.Equal(t, "is not UTF-8", WrongWith("\xff"))
 }
 
 // What is recorded counts for the sign of life that it names, and for no longer than makes sense.
