@@ -159,20 +159,6 @@ func TestAFencedWriteKeepsItsOwnCondition(t *testing.T) {
 	require.Equal(t, other, f.Stale(other))
 }
 
-func TestAnotherAttribute(t *testing.T) {
-	db := records(t, nil)
-	f := fencing.Fence{Token: 10, Attribute: "Gate"}
-	for name, write := range writes {
-		if name != "delete" {
-			require.NoError(t, write(t.Context(), db, f), name)
-			require.Equal(t, num(10), db.Items("records")[0]["Gate"], name)
-			f.Token = 9
-			require.ErrorIs(t, write(t.Context(), db, f), fencing.ErrStale, name)
-			f.Token = 10
-		}
-	}
-}
-
 // What was read with its stamp may be put again.
 func TestARecordThatWasReadIsPutAgain(t *testing.T) {
 	db := records(t, num(9))
