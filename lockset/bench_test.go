@@ -82,7 +82,6 @@ func BenchmarkRoundTrips(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// The table in the README is what is counted.
 func TestREADMESaysWhatSetsCost(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)

@@ -169,31 +169,37 @@ func TestCheckOfAHealthyTable(t *testing.T) {
 	})
 }
 
-// No check has to do with a row of others, not even one of another check.
+// No check has to do with a row of others, not even one of another check. Its names are those of the
+// configuration.
 func TestCheckNamesItsOwnRow(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
+		other := func(c *lockset.Config) { c.Table, c.HashKey = "other-locks", "lock-key" }
+		cfg := lockset.Config{}
+		other(&cfg)
+		require.NoError(t, lockset.CreateTable(t.Context(), b.db, cfg))
+		require.NoError(t, b.owner("silent", nil, other).Check(t.Context()))
 		var rows []string
 		client, _ := b.checker(&described{}, func(c faults.Call) faults.Fault {
 			var row types.AttributeValue
 			switch in := c.Input.(type) {
 			case *dynamodb.GetItemInput:
-				row = in.Key["key"]
+				row = in.Key["lock-key"]
 			case *dynamodb.UpdateItemInput:
-				row = in.Key["key"]
+				row = in.Key["lock-key"]
 			case *dynamodb.TransactGetItemsInput:
-				row = in.TransactItems[0].Get.Key["key"]
+				row = in.TransactItems[0].Get.Key["lock-key"]
 			case *dynamodb.BatchExecuteStatementInput:
 				row = in.Statements[0].Parameters[1]
 			case *dynamodb.TransactWriteItemsInput:
 				if u := in.TransactItems[0].Update; u != nil {
-					row = u.Key["key"]
+					row = u.Key["lock-key"]
 				} else {
-					row = in.TransactItems[0].ConditionCheck.Key["key"]
+					row = in.TransactItems[0].ConditionCheck.Key["lock-key"]
 				}
 			}
 			rows = append(rows, lockrow.TextOf(row))
 			return faults.Pass()
-		})
+		}, other)
 		require.NoError(t, client.Check(t.Context()))
 		require.NoError(t, client.Check(t.Context()))
 		require.Len(t, rows, 12)
@@ -203,20 +209,6 @@ func TestCheckNamesItsOwnRow(t *testing.T) {
 	})
 }
 
-// The configured names are those that are asked for.
-func TestCheckGoesByTheConfiguration(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		other := func(c *lockset.Config) { c.Table, c.HashKey = "other-locks", "lock-key" }
-		cfg := lockset.Config{}
-		other(&cfg)
-		require.NoError(t, lockset.CreateTable(t.Context(), b.db, cfg))
-		c, _ := b.checker(&described{}, nil, other)
-		require.NoError(t, c.Check(t.Context()))
-		require.NoError(t, b.owner("silent", nil, other).Check(t.Context()))
-	})
-}
-
-// Each problem of the table is found, with and without a description as far as it goes.
 func TestCheckFindsWhatIsWrongWithTheTable(t *testing.T) {
 	type given struct {
 		prepare   func(*bed)
@@ -444,7 +436,6 @@ func TestCheckWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// What DynamoDB was too busy for is asked again.
 func TestCheckWhileDynamoDBIsBusy(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		for _, how := range []faults.Throttling{faults.ThrottledGeneric, faults.Provisioned, faults.InReasons, faults.ProvisionedReason} {
@@ -459,7 +450,6 @@ func TestCheckWhileDynamoDBIsBusy(t *testing.T) {
 	})
 }
 
-// A context that has ended sends nothing; one that ends stops the check.
 func TestCheckEndsWithItsContext(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		client, sent := b.checker(&described{}, nil)

@@ -55,7 +55,6 @@ func TestWhatIsSetIsNoDefault(t *testing.T) {
 		[]time.Duration{is.Heartbeat, is.Margin, is.AttemptTimeout, is.Poll, is.Grace})
 }
 
-// Every bound of a configuration: what just fits, and what just does not.
 func TestTheBoundsOfAConfiguration(t *testing.T) {
 	const lease = 20 * time.Second
 	for _, c := range []struct {
@@ -115,7 +114,6 @@ func TestTheBoundsOfAConfiguration(t *testing.T) {
 	require.Equal(t, time.Second, locks.MinLease)
 }
 
-// A hash key has no name that a row has for something else.
 func TestAHashKeyOfATakenName(t *testing.T) {
 	for _, name := range rowAttributes {
 		_, err := lockset.New(struct{ lockset.DynamoDB }{}, lockset.Config{Table: "locks", HashKey: name})

@@ -32,7 +32,8 @@ func TestAResolvedSetIsReleased(t *testing.T) {
 		fate   lockrow.Fate
 	}
 	inBeds(t, map[string]given{
-		"all of it is the set's": {func(*bed, *locks.Ending) {}, lockrow.FateNever},
+		"all of it is the set's":        {func(*bed, *locks.Ending) {}, lockrow.FateNever},
+		"it was given back and retaken": {func(_ *bed, e *locks.Ending) { e.Return(); e.Retake() }, lockrow.FateNever},
 		"one key is another's": {func(b *bed, _ *locks.Ending) { b.free(b.seize("a", b.owner("thief", nil))) },
 			lockrow.FateNever},
 		"its rows are gone": {func(b *bed, _ *locks.Ending) { b.delete("a"); b.delete("b") }, lockrow.FateUnknown},
@@ -107,7 +108,6 @@ func TestTheOneRowThatTells(t *testing.T) {
 	}
 }
 
-// A half that cannot be read says nothing, whatever the other does.
 func TestAHalfThatCannotBeRead(t *testing.T) {
 	inBedsOf(t, four, func(t *testing.T, b *bed, unread ordering.Key) {
 		halves := atMost(1)
@@ -372,33 +372,6 @@ func TestASetThatWasGivenBackIsEndedOnce(t *testing.T) {
 	})
 }
 
-// Given back and retaken, it is resolved as if it had never been given back.
-func TestASetThatIsRetakenIsResolved(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		set := b.take(b.owner("o", nil), "a")
-		ending := must(engine(set).End(t.Context()))(t)
-		ending.Return()
-		ending.Retake()
-		refusesAll(t, set, "Ending")
-		fate := must(ending.Resolve(t.Context()))(t)
-		require.Equal(t, lockrow.FateNever, fate)
-		b.allFree()
-	})
-}
-
-// The holder is told of a loss, and the release meets it: that is one fact.
-func TestALossIsSaidOnce(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		set := b.take(b.owner("o", nil), "a")
-		thief := b.seize("a", b.owner("thief", nil))
-		time.Sleep(lease/3 + 4*rtt)
-		require.ErrorIs(t, context.Cause(set.Context()), heartbeat.ErrNotOurs)
-		require.EqualError(t, set.Release(t.Context()), `lock lost: key "a": its row names another unit, or none, when it was released`)
-		b.free(thief)
-	})
-}
-
-// What is under way ends by itself, and so does who waits for it.
 func TestWhoWaitsForAReleaseUnderWay(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", nil)
@@ -423,7 +396,6 @@ func TestWhoWaitsForAReleaseUnderWay(t *testing.T) {
 	})
 }
 
-// Who waits while a set is being prepared is told when it is.
 func TestWhoWaitsForAMarkUnderWay(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		set := b.take(b.owner("o", nil), "a")

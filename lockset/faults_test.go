@@ -55,8 +55,6 @@ func TestFaultsWhileAcquiring(t *testing.T) {
 	})
 }
 
-// What landed unheard counts from its first sending: the lease of the row began
-// then, not when we learned of it.
 func TestALandedAttemptCountsFromItsFirstSending(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", nth("UpdateItem", 1, faults.LoseAnswer(faults.Hang)))
@@ -112,7 +110,6 @@ func TestNoGhostLocks(t *testing.T) {
 	})
 }
 
-// An attempt that landed unheard, met while giving up, is released.
 func TestGivingUpReleasesWhatLandedUnheard(t *testing.T) {
 	inBeds(t, shapes, func(t *testing.T, b *bed, c shape) {
 		ctx := b.lasting(lease / 20)
@@ -279,7 +276,6 @@ func TestABurnMeetsARowThatAppeared(t *testing.T) {
 	})
 }
 
-// A token is burned where a later one has been since: the fence stays as it is.
 func TestABurnLowersNoFence(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		first := b.take(b.owner("first", nil), "m")
@@ -436,7 +432,6 @@ func TestARenewalWithoutAPermissionEndsTheSetAtItsDeadline(t *testing.T) {
 	})
 }
 
-// A permission that is given back before the deadline was never missed.
 func TestARenewalWithoutAPermissionForAWhile(t *testing.T) {
 	inBeds(t, renewals, func(t *testing.T, b *bed, only ordering.Key) {
 		var revoked atomic.Bool

@@ -84,7 +84,8 @@ func arbitraryRow(from *arbitrary.Source, key ordering.Key) item {
 
 // rowAttributes are the attributes of a row.
 var rowAttributes = []string{
-	lockrow.AttrOwner, lockrow.AttrLease, lockrow.AttrRVN, lockrow.AttrReleased, lockrow.AttrUnit, lockrow.AttrFence, lockrow.AttrPrepared, lockrow.AttrCommittedBy, lockrow.AttrBelow, lockrow.AttrQueue, lockrow.AttrExpires,
+	lockrow.AttrOwner, lockrow.AttrLease, lockrow.AttrRVN, lockrow.AttrReleased, lockrow.AttrUnit, lockrow.AttrFence,
+	lockrow.AttrPrepared, lockrow.AttrCommittedBy, lockrow.AttrBelow, lockrow.AttrQueue, lockrow.AttrExpires,
 	"acquiredAt", "data",
 }
 
@@ -93,7 +94,10 @@ var rowAttributes = []string{
 // goes about it. It writes no empty text.
 func understood(key ordering.Key, item map[string]types.AttributeValue) bool {
 	texts := map[string]string{}
-	for _, name := range []string{lockrow.AttrOwner, lockrow.AttrLease, lockrow.AttrRVN, lockrow.AttrReleased, lockrow.AttrUnit, lockrow.AttrPrepared, lockrow.AttrCommittedBy} {
+	for _, name := range []string{
+		lockrow.AttrOwner, lockrow.AttrLease, lockrow.AttrRVN, lockrow.AttrReleased,
+		lockrow.AttrUnit, lockrow.AttrPrepared, lockrow.AttrCommittedBy,
+	} {
 		if v, there := item[name]; there {
 			s, is := v.(*types.AttributeValueMemberS)
 			if !is || s.Value == "" {
@@ -120,7 +124,8 @@ func understood(key ordering.Key, item map[string]types.AttributeValue) bool {
 	case "1":
 		return texts[lockrow.AttrUnit] == "" && texts[lockrow.AttrPrepared] == ""
 	case "":
-		return texts[lockrow.AttrUnit] != "" && texts[lockrow.AttrOwner] != "" && texts[lockrow.AttrRVN] != "" && isWhole(texts[lockrow.AttrLease], 1, math.MaxInt64) && below == 0
+		return texts[lockrow.AttrUnit] != "" && texts[lockrow.AttrOwner] != "" && texts[lockrow.AttrRVN] != "" &&
+			isWhole(texts[lockrow.AttrLease], 1, math.MaxInt64) && below == 0
 	}
 	return false
 }

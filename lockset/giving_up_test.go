@@ -138,7 +138,7 @@ func TestALostSetDoesNotEnd(t *testing.T) {
 		require.ErrorIs(t, lost[set.Nonce()], lockset.ErrLost)
 		_, err := engine(set).End(t.Context())
 		requireLost(t, err, "a")
-		require.ErrorIs(t, set.Release(t.Context()), lockset.ErrLost, "it has no Ending that must be resolved")
+		require.EqualError(t, set.Release(t.Context()), `lock lost: key "a": its row names another unit, or none, when it was released`, "that is one fact")
 		require.NoError(t, thief.Context().Err())
 		b.free(thief)
 	})

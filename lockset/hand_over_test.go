@@ -73,7 +73,6 @@ func TestUnitsOfAProcessAreServedFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// However many units of a process wait for a row of the table, others see one.
 func TestAProcessHasOnePlaceInAQueue(t *testing.T) {
 	inBeds(t, map[string][]ordering.Key{
 		"one key":                {"c", "c", "c", "c", "c", "c"},

@@ -50,11 +50,10 @@ func (w *warnings) lines() []string { return strings.Split(strings.TrimSpace(w.S
 
 func (w *warnings) log(c *lockset.Config) { c.Logger = slog.New(slog.NewTextHandler(w, nil)) }
 
-// A set that nobody releases is logged every hour, with what a reader needs to find it.
 func TestASetThatIsHeldForHoursIsLogged(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var w warnings
-		o := b.owner("o", nil, w.log)
+		o := b.owner("o", nil, w.log, func(c *lockset.Config) { c.Lease = 5 * time.Minute }) // few heartbeats
 		set := must(o.Acquire(t.Context(), []ordering.Key{"a", "b"}, purposed("nightly")))(t)
 		time.Sleep(59 * time.Minute)
 		require.Empty(t, w.lines()[0])
@@ -70,7 +69,6 @@ func TestASetThatIsHeldForHoursIsLogged(t *testing.T) {
 	})
 }
 
-// A set with a bound is lost when the bound is over, and others have its keys a lease later.
 func TestASetIsHeldForNoLongerThanItsBound(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", nil)
@@ -97,7 +95,6 @@ func TestASetIsHeldForNoLongerThanItsBound(t *testing.T) {
 	})
 }
 
-// A round of renewals that is under way when the set's time is over is not told as one that failed.
 func TestARenewalThatTheBoundEndsIsNoFailure(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var w warnings
@@ -160,52 +157,6 @@ func TestSetsOfAProcessRenewTogether(t *testing.T) {
 	})
 }
 
-// What one of them has lost is lost for its set alone.
-func TestALossAmongSetsThatRenewTogether(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		o, thief := b.owner("o", nil), b.owner("thief", nil)
-		sets := make([]*lockset.Set, 5)
-		for n := range sets {
-			sets[n] = b.take(o, ordering.Key(fmt.Sprint("k", n)))
-		}
-		stolen := b.seize("k0", thief)
-		o.requests()
-		time.Sleep(lease/3 + 2*rtt)
-		require.Equal(t, 1, o.requests()["BatchExecuteStatement"])
-		require.ErrorAs(t, context.Cause(sets[0].Context()), new(*heartbeat.LostError))
-		b.free(stolen)
-		time.Sleep(3 * lease)
-		for _, set := range sets[1:] {
-			require.NoError(t, set.Context().Err())
-			b.free(set)
-		}
-		b.allFree()
-	})
-}
-
-// A request without an answer is lost for all of its sets, and they ask again in time, each
-// when it likes.
-func TestSetsThatRenewTogetherAskAgain(t *testing.T) {
-	inBeds(t, map[string]faults.Fault{
-		"no answer":          faults.LoseAnswer(faults.Hang),
-		"not received":       faults.LoseRequest(faults.Reset),
-		"refused as a whole": faults.Throttle(faults.Provisioned),
-		"one is refused":     faults.DenyStatements(1),
-	}, func(t *testing.T, b *bed, fault faults.Fault) {
-		o := b.owner("o", nth("BatchExecuteStatement", 1, fault))
-		var sets []*lockset.Set
-		for n := range 5 {
-			sets = append(sets, b.take(o, ordering.Key(fmt.Sprint("k", n))))
-		}
-		time.Sleep(4 * lease)
-		require.Equal(t, 1, o.net.Counts()[fault.Kind])
-		for _, set := range sets {
-			require.NoError(t, set.Context().Err())
-			b.free(set)
-		}
-	})
-}
-
 // Every round is told, with how long the set still has: first confirmed, then not.
 func TestRoundsAreTold(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
@@ -254,7 +205,6 @@ func TestTheDeadBehindALivingIntentAreWatchedMeanwhile(t *testing.T) {
 	})
 }
 
-// Nothing is decided by a read that may be behind.
 func TestReadsAreStronglyConsistent(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.take(b.owner("fine", nil), "c/a")
@@ -309,24 +259,6 @@ func TestAPurposeIsToldToOthers(t *testing.T) {
 	})
 }
 
-// A place in a queue says whose it is and what for.
-func TestThoseWhoWaitSayWhatFor(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		holder := b.take(b.owner("holder", nil), "a")
-		first := b.ask(t.Context(), b.owner("first", nil), []ordering.Key{"a"}, purposed("count"))
-		second := b.ask(t.Context(), b.owner("second", nil), []ordering.Key{"a"})
-		queue := b.view("a").Queue
-		require.Len(t, queue, 2)
-		require.Equal(t, []string{"first", "count", "second", ""}, []string{queue[0].Owner, queue[0].Purpose, queue[1].Owner, queue[1].Purpose})
-		require.Len(t, queue[0].Unit, 22)
-		b.free(holder)
-		first.leave()
-		second.leave()
-		require.Empty(t, b.view("a").Queue)
-		b.allFree()
-	})
-}
-
 // A unit that lets go of what it has, and has a step alone, is for the same.
 func TestAPurposeStaysWithACallThatLetsGo(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
@@ -346,7 +278,6 @@ func TestAPurposeStaysWithACallThatLetsGo(t *testing.T) {
 	})
 }
 
-// Log lines about the dead say who they were, and what for.
 func TestLogLinesNameThePurpose(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		dead, late := b.owner("dead", nil), b.owner("late", nil)
@@ -428,20 +359,5 @@ func TestAPurposeThatCannotBe(t *testing.T) {
 			require.EqualError(t, err, strings.ReplaceAll(reason, "Options.Purpose", "Freeing.Reason"))
 		}
 		require.Empty(t, o.requests())
-	})
-}
-
-// Why an operator has taken a key is told as the purpose of its holder.
-func TestTheReasonOfAnOperator(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		set := must(b.owner("holder", nil).Acquire(t.Context(), []ordering.Key{"a"}, purposed("pay out")))(t)
-		i, _ := b.operator(func(faults.Call) faults.Fault { return faults.Pass() })
-		require.NoError(t, i.Free(t.Context(), "a", set.Nonce(), inspect.Freeing{By: "Ann", Reason: "it hangs"}))
-		held := b.view("a").Holder
-		require.Equal(t, []string{"Ann", "it hangs"}, []string{held.Owner, held.Purpose})
-
-		set = b.take(b.owner("heir", nil), "a")
-		require.NoError(t, i.Free(t.Context(), "a", set.Nonce(), inspect.Freeing{By: "Ann"}))
-		require.Empty(t, b.view("a").Holder.Purpose)
 	})
 }

@@ -100,10 +100,7 @@ func inUse() int64 {
 }
 
 func TestALargeTableIsListedInLittleMemory(t *testing.T) {
-	rows := 1_000_000
-	if testing.Short() {
-		rows = 100_000 // kept, they would be 100 MB
-	}
+	rows := shorter(1_000_000, 60_000) // kept, these would be 60 MB
 	i := must(inspect.New(newEndless(rows, 1000), lockset.Config{Table: table}))(t)
 	before, most := inUse(), int64(0)
 	held, all := 0, 0
@@ -126,11 +123,8 @@ func TestALargeTableIsListedInLittleMemory(t *testing.T) {
 // A large table is swept in parts, and what one takes does not stay.
 func TestALargeTableIsSweptInLittleMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const partOf = 5000
-		rows := 1_000_000
-		if testing.Short() {
-			rows = 100_000
-		}
+		rows := shorter(1_000_000, 40_000)
+		partOf := min(5000, rows/20)
 		db := newEndless(rows, 20)
 		i := must(inspect.New(db, lockset.Config{Table: table}))(t)
 		c := must(lockset.New(db, lockset.Config{Table: table}))(t)

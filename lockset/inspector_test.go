@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdall/holdall/internal/faults"
 	"github.com/holdall/holdall/internal/lockrow"
 	"github.com/holdall/holdall/internal/locks"
 	"github.com/holdall/holdall/internal/memdynamo"
@@ -23,41 +19,14 @@ import (
 	"github.com/holdall/holdall/ordering"
 )
 
-// inspected is a table that an inspector looks at, with what happens before its requests.
-type inspected struct {
-	*memdynamo.DB
-	scans      int
-	beforeRead func(n int) // of the transactional reads, from 1
-	mu         sync.Mutex
-	reads      int
-}
-
-func (d *inspected) Scan(ctx context.Context, in *dynamodb.ScanInput, o ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
-	d.scans++
-	return d.DB.Scan(ctx, in, o...)
-}
-
-func (d *inspected) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
-	d.mu.Lock()
-	d.reads++
-	n := d.reads
-	d.mu.Unlock()
-	if d.beforeRead != nil {
-		d.beforeRead(n)
+// reading does something before each transactional read, which it is told the number of.
+func reading(do func(n int)) faults.Script {
+	return func(c faults.Call) faults.Fault {
+		if c.Op == "TransactGetItems" {
+			do(c.N)
+		}
+		return faults.Pass()
 	}
-	return d.DB.TransactGetItems(ctx, in, o...)
-}
-
-// inspector is a process that only looks.
-func (b *bed) inspector(change ...func(*lockset.Config)) (*inspect.Inspector, *inspected) {
-	b.t.Helper()
-	cfg := lockset.Config{Table: table, Lease: lease}
-	for _, c := range change {
-		c(&cfg)
-	}
-	db := &inspected{DB: b.db}
-	i := must(inspect.New(db, cfg))(b.t)
-	return i, db
 }
 
 // listed are the rows of a list by their keys, and the errors that came with rows.
@@ -84,7 +53,7 @@ func TestAListTellsWhoHasWhatAndWhoWaits(t *testing.T) {
 		b.putItem(item{"key": s("damaged"), "unit": s("x")})
 		b.diesWaiting("waiter", "held")
 
-		i, _ := b.inspector()
+		i, _ := b.operator(nil)
 		rows, damaged := b.listed(i, inspect.ListOptions{})
 		require.Len(t, rows, 6)
 
@@ -97,6 +66,7 @@ func TestAListTellsWhoHasWhatAndWhoWaits(t *testing.T) {
 		require.Equal(t, set.Token(), held.Fence)
 		require.Len(t, held.Queue, 1)
 		require.Len(t, held.Queue[0].Unit, 22)
+		require.Equal(t, "waiter", held.Queue[0].Owner)
 		require.WithinDuration(t, time.Now().Add(21*24*time.Hour), held.ExpiresAt, time.Hour, "MaxAge and Retention")
 
 		require.True(t, rows["prepared"].Prepared())
@@ -122,7 +92,7 @@ func TestAListTellsWhoHasWhatAndWhoWaits(t *testing.T) {
 func TestAListFindsKeysByHowTheyBegin(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.take(b.owner("o", nil), "c:4/x", "c:42", "d")
-		i, _ := b.inspector()
+		i, _ := b.operator(nil)
 		for prefix, want := range map[string][]ordering.Key{
 			"c:4": {"c:4", "c:4/x", "c:42"}, "c:4/": {"c:4/x"}, "d": {"d"}, "x": {},
 		} {
@@ -158,12 +128,12 @@ func TestAListTakesNoMoreCapacityThanItMay(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		n := shorter(2000, 600)
 		b.freeRows(n)
-		i, db := b.inspector()
+		i, o := b.operator(nil)
 		var seen progress
 		fast := time.Now()
 		rows, _ := b.listed(i, inspect.ListOptions{Progress: seen.note})
 		require.Len(t, rows, n)
-		require.Equal(t, 1, db.scans)
+		require.Equal(t, 1, o.requests()["Scan"])
 		require.Less(t, time.Since(fast), time.Second)
 		whole := seen.units
 
@@ -188,7 +158,7 @@ func TestAListTakesNoMoreCapacityThanItMay(t *testing.T) {
 func TestAListEnds(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.freeRows(100)
-		i, db := b.inspector()
+		i, o := b.operator(nil)
 		slow := inspect.ListOptions{Units: 1}
 
 		over := errors.New("over")
@@ -210,7 +180,7 @@ func TestAListEnds(t *testing.T) {
 		require.Greater(t, n, 1, "what was read is told")
 		require.Less(t, n, 100)
 
-		db.scans = 0
+		o.requests()
 		list := i.List(t.Context(), slow)
 		for range 2 { // it can be repeated
 			for range list {
@@ -218,9 +188,9 @@ func TestAListEnds(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		require.Equal(t, 2, db.scans)
+		require.Equal(t, 2, o.requests()["Scan"])
 
-		absent := must(inspect.New(db, lockset.Config{Table: "absent"}))(t)
+		absent := must(inspect.New(o.net, lockset.Config{Table: "absent"}))(t)
 		for row, err := range absent.List(t.Context(), inspect.ListOptions{}) {
 			require.Equal(t, inspect.Row{}, row)
 			require.ErrorAs(t, err, new(*lockset.TableError))
@@ -238,7 +208,7 @@ func TestALookShowsWhatIsAboveAndBelowAsOfOneMoment(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.take(b.owner("one", nil), "c/a/x")
 		b.take(b.owner("two", nil), "c/a/y")
-		i, db := b.inspector()
+		i, o := b.operator(nil)
 
 		view := b.looked(i, "c/a")
 		require.Equal(t, ordering.Key("c/a"), view.Row.Key)
@@ -247,7 +217,7 @@ func TestALookShowsWhatIsAboveAndBelowAsOfOneMoment(t *testing.T) {
 		require.Len(t, view.Above[0].Intents, 2)
 		require.Equal(t, []ordering.Key{"c/a/x", "c/a/y"}, keysOf(view.Witnesses))
 		require.Equal(t, "one", view.Witnesses[0].Holder.Owner)
-		require.Zero(t, db.scans)
+		require.NotContains(t, o.requests(), "Scan")
 
 		view = b.looked(i, "c/a/x")
 		require.Equal(t, []ordering.Key{"c", "c/a"}, keysOf(view.Above))
@@ -260,6 +230,12 @@ func TestALookShowsWhatIsAboveAndBelowAsOfOneMoment(t *testing.T) {
 
 		_, err := i.Look(t.Context(), "c//x")
 		require.ErrorAs(t, err, new(*ordering.KeyError))
+
+		b.putItem(item{"key": s("c"), "isReleased": s("yes"), "fence": n(7)})
+		view = b.looked(i, "c/a/x")
+		require.Contains(t, view.Above[0].Damage, "isReleased")
+		require.True(t, view.Row.Held(), "the others are shown")
+		require.NotEmpty(t, b.looked(i, "c").Row.Damage)
 	})
 }
 
@@ -274,35 +250,21 @@ func keysOf(rows []inspect.Row) (keys []ordering.Key) {
 func TestALookIsRepeatedUntilItHasAllWitnesses(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		first := b.take(b.owner("first", nil), "c/1")
-		i, db := b.inspector()
-		db.beforeRead = func(n int) {
+		i, o := b.operator(reading(func(n int) {
 			if n == 2 {
 				b.free(first)
 				b.take(b.owner("second", nil), "c/2")
 			}
-		}
+		}))
 		view := b.looked(i, "c")
 		require.Equal(t, []ordering.Key{"c/2"}, keysOf(view.Witnesses), "and none that no intent names")
 		require.Equal(t, "second", view.Witnesses[0].Holder.Owner)
-		require.Equal(t, 3, db.reads)
+		require.Equal(t, 3, o.requests()["TransactGetItems"])
 
-		db.reads = 0
-		db.beforeRead = func(n int) { b.take(b.owner(fmt.Sprint("more", n), nil), ordering.Key(fmt.Sprint("c/more", n))) }
+		i, o = b.operator(reading(func(n int) { b.take(b.owner(fmt.Sprint("more", n), nil), ordering.Key(fmt.Sprint("c/more", n))) }))
 		view = b.looked(i, "c")
-		require.Equal(t, 5, db.reads, "it does not look for ever")
+		require.Equal(t, 5, o.requests()["TransactGetItems"], "it does not look for ever")
 		require.Greater(t, len(view.Row.Intents), len(view.Witnesses))
-	})
-}
-
-func TestALookShowsDamagedRows(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.take(b.owner("o", nil), "c/a")
-		b.putItem(item{"key": s("c"), "isReleased": s("yes"), "fence": n(7)})
-		i, _ := b.inspector()
-		view := b.looked(i, "c/a")
-		require.Contains(t, view.Above[0].Damage, "isReleased")
-		require.True(t, view.Row.Held(), "the others are shown")
-		require.NotEmpty(t, b.looked(i, "c").Row.Damage)
 	})
 }
 
@@ -310,12 +272,12 @@ func TestWhatIsHeldBelowIsListed(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.take(b.owner("o", nil), "c/a", "c/b/x", "cc")
 		b.free(b.take(b.owner("other", nil), "c/idle"))
-		i, db := b.inspector()
+		i, o := b.operator(nil)
 		rows, more, err := i.Below(t.Context(), "c", 10, inspect.ListOptions{})
 		require.NoError(t, err)
 		require.Equal(t, []ordering.Key{"c/a", "c/b", "c/b/x"}, keysOf(rows))
 		require.False(t, more)
-		require.Equal(t, 1, db.scans)
+		require.Equal(t, 1, o.requests()["Scan"])
 
 		rows, more, err = i.Below(t.Context(), "c", 2, inspect.ListOptions{})
 		require.NoError(t, err)
@@ -330,7 +292,7 @@ func TestAnInspectorOnlyReads(t *testing.T) {
 		b.diesMarked("p")
 		before := b.db.Items(table)
 		written := b.db.Usage().WriteUnits
-		i, _ := b.inspector()
+		i, _ := b.operator(nil)
 		_, _ = b.listed(i, inspect.ListOptions{})
 		for _, k := range []ordering.Key{"c", "c/a", "p"} {
 			b.looked(i, k)
@@ -367,13 +329,31 @@ func (b *bed) watched(i *inspect.Inspector, keys ...ordering.Key) (all []inspect
 func TestAWatchEndsWithAHeartbeat(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.take(b.owner("alive", nil), "a")
-		i, _ := b.inspector()
-		seen, took := b.watched(i, "a")
-		require.Equal(t, "alive", seen[0].Life)
+		b.take(b.owner("o", nil), "c/a")
+		b.free(b.take(b.owner("o", nil), "free"))
+		b.putItem(item{"key": s("damaged"), "unit": s("x")})
+		freed, taken := b.take(b.owner("one", nil), "freed"), b.take(b.owner("two", nil), "taken")
+		i, o := b.operator(reading(func(n int) {
+			if n == 3 {
+				b.free(freed)
+				b.free(taken)
+				b.take(b.owner("three", nil), "taken")
+			}
+		}))
+		seen, _ := b.watched(i, "c", "free", "absent", "damaged")
+		for _, s := range seen {
+			require.Equal(t, inspect.Sighting{Row: s.Row}, s, "nobody is to be watched")
+		}
+		require.NotEmpty(t, seen[3].Row.Damage)
+		require.Equal(t, 1, o.requests()["TransactGetItems"])
+
+		seen, took := b.watched(i, "a", "freed", "taken")
+		require.Equal(t, []string{"alive", "", "alive"}, []string{seen[0].Life, seen[1].Life, seen[2].Life})
 		require.Equal(t, b.unitAt("a"), seen[0].Unit)
 		require.Equal(t, lease, seen[0].Limit)
 		require.Less(t, seen[0].For, lease/8+time.Second)
 		require.False(t, seen[0].Head)
+		require.Equal(t, "three", seen[2].Row.Holder.Owner)
 		require.Less(t, took, lease/3+lease/8+time.Second, "a third of a lease is a heartbeat")
 	})
 }
@@ -386,7 +366,7 @@ func TestAWatchKnowsTheDeadAfterTheirOwnLease(t *testing.T) {
 		b.crashed("short")
 		b.diesMarked("prepared")
 		time.Sleep(time.Hour) // the table does not tell since when
-		i, _ := b.inspector()
+		i, _ := b.operator(nil)
 
 		seen, took := b.watched(i, "short", "prepared")
 		for _, s := range seen {
@@ -408,45 +388,10 @@ func TestAWatchKnowsTheDeadAfterTheirOwnLease(t *testing.T) {
 	})
 }
 
-func TestAWatchHasNobodyToWatchOnAFreeRow(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.take(b.owner("o", nil), "c/a")
-		b.free(b.take(b.owner("o", nil), "free"))
-		b.putItem(item{"key": s("damaged"), "unit": s("x")})
-		i, db := b.inspector()
-		seen, _ := b.watched(i, "c", "free", "absent", "damaged")
-		for _, s := range seen {
-			require.Equal(t, "", s.Life, s.Row.Key)
-			require.Empty(t, s.Unit)
-			require.Zero(t, s.Limit)
-		}
-		require.NotEmpty(t, seen[3].Row.Damage)
-		require.Equal(t, 1, db.reads)
-	})
-}
-
-func TestAWatchSeesARowFreedAndTaken(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		freed, taken := b.take(b.owner("one", nil), "freed"), b.take(b.owner("two", nil), "taken")
-		i, db := b.inspector()
-		db.beforeRead = func(n int) {
-			if n == 2 {
-				b.free(freed)
-				b.free(taken)
-				b.take(b.owner("three", nil), "taken")
-			}
-		}
-		seen, _ := b.watched(i, "freed", "taken")
-		require.Equal(t, "", seen[0].Life)
-		require.Equal(t, "alive", seen[1].Life)
-		require.Equal(t, "three", seen[1].Row.Holder.Owner)
-	})
-}
-
 func TestAWatchKnowsAHeadThatDoesNotUseItsTurn(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.putItem(item{"key": s("a"), "isReleased": s("1"), "fence": n(7), "queue": l(s("gone"), s("next"))})
-		i, _ := b.inspector()
+		i, _ := b.operator(nil)
 		seen, took := b.watched(i, "a")
 		require.Equal(t, "dead", seen[0].Life)
 		require.True(t, seen[0].Head)
@@ -455,12 +400,11 @@ func TestAWatchKnowsAHeadThatDoesNotUseItsTurn(t *testing.T) {
 		require.GreaterOrEqual(t, took, grace)
 		require.Less(t, took, grace+time.Second)
 
-		i, db := b.inspector()
-		db.beforeRead = func(n int) {
+		i, _ = b.operator(reading(func(n int) {
 			if n == 2 {
 				b.requeue("a", "next")
 			}
-		}
+		}))
 		seen, _ = b.watched(i, "a")
 		require.Equal(t, "alive", seen[0].Life, "the queue moves")
 		require.Equal(t, "next", seen[0].Unit)
@@ -471,7 +415,7 @@ func TestAWatchEndsWithItsContext(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.crashed("dead")
 		b.free(b.take(b.owner("o", nil), "free"))
-		i, _ := b.inspector()
+		i, _ := b.operator(nil)
 		over := errors.New("over")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), lease/2, over)
 		defer cancel()
@@ -496,58 +440,18 @@ func TestAWatchEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// More rows than one transaction has.
-func TestAWatchOfManyRows(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		keys := singles(250)
-		b.crashed(keys[:125]...)
-		b.take(b.owner("alive", nil), keys[125:]...)
-		i, _ := b.inspector()
-		seen, _ := b.watched(i, keys...)
-		for n, s := range seen {
-			require.Equal(t, map[bool]string{true: "dead", false: "alive"}[n < 125], s.Life, s.Row.Key)
-		}
-	})
-}
-
 // That somebody else has watched for longer, and says so in the row, is no sign of life.
 func TestAWatchGoesOnWhenAnotherEnds(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.crashed("a")
 		other := b.ask(t.Context(), b.owner("other", nil), []ordering.Key{"a"}, wait(lease/2))
 		time.Sleep(lease / 4)
-		i, _ := b.inspector()
+		i, _ := b.operator(nil)
 		seen, took := b.watched(i, "a")
 		require.ErrorIs(t, other.failed(), lockset.ErrWaited)
 		require.Equal(t, "dead", seen[0].Life)
 		require.Less(t, took, lease)
 	})
-}
-
-// slowly is a table of which the row "last" cannot be read before a moment. It counts
-// attempts to free one.
-type slowly struct {
-	*inspected
-	from  time.Time
-	frees atomic.Int64
-}
-
-func (s *slowly) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
-	isLast := func(g types.TransactGetItem) bool {
-		return g.Get.Key["key"].(*types.AttributeValueMemberS).Value == "last"
-	}
-	if slices.ContainsFunc(in.TransactItems, isLast) && time.Now().Before(s.from) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return s.inspected.TransactGetItems(ctx, in, o...)
-}
-
-func (s *slowly) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	if strings.Contains(*in.UpdateExpression, "#isReleased") {
-		s.frees.Add(1)
-	}
-	return s.inspected.UpdateItem(ctx, in, o...)
 }
 
 // Where some rows take longer to read than the lease of another holder, one look is not two.
@@ -559,17 +463,19 @@ func TestALookIsJudgedAsOfWhenItWas(t *testing.T) {
 			keys = append(keys, ordering.Key(fmt.Sprint("k", n)))
 		}
 		keys = append(keys, "last")
-		_, inner := b.inspector()
-		db := &slowly{inspected: inner, from: time.Now().Add(lease / 2)}
-		i := must(inspect.New(db, lockset.Config{Table: table, Lease: lease}))(t)
+		readable := time.Now().Add(lease / 2)
+		slowly := when(func(c faults.Call) bool {
+			in, ok := c.Input.(*dynamodb.TransactGetItemsInput)
+			return ok && time.Now().Before(readable) && lockrow.TextOf(in.TransactItems[len(in.TransactItems)-1].Get.Key["key"]) == "last"
+		}, faults.LoseRequest(faults.Hang))
+		i, o := b.operator(slowly)
 		seen, _ := b.watched(i, keys...)
 		require.Equal(t, "alive", seen[0].Life)
 
-		db.from = time.Now().Add(lease / 2)
-		c := must(lockset.New(db, lockset.Config{Table: table, Lease: lease}))(t)
-		all := must(inspect.Sweep(t.Context(), c, keys, inspect.SweepOptions{}))(t)
+		readable = time.Now().Add(lease / 2)
+		all := must(inspect.Sweep(t.Context(), o.Client, keys, inspect.SweepOptions{}))(t)
 		require.Contains(t, sweptLines(all), "a: left alone, alive")
-		require.Zero(t, db.frees.Load())
+		require.Empty(t, o.buried)
 		b.free(alive)
 	})
 }

@@ -74,7 +74,7 @@ var headers = map[string]header{
 func seeds() uint64 { return uint64(shorter(5, 1)) }
 
 func TestOneWhoLooksOnceHasAFreeKey(t *testing.T) {
-	for _, dead := range []int{1, 15, 63, 2, 64}[:shorter(5, 3)] {
+	for _, dead := range []int{1, 63, 15, 2, 64}[:shorter(5, 2)] {
 		for seed := range seeds() {
 			inBeds(t, headers, func(t *testing.T, b *bed, header header) {
 				t.Log("dead waiters", dead, "seed", seed)
@@ -276,8 +276,6 @@ func TestOneWhoLooksOnceLeavesTheTurnToThoseWhoWait(t *testing.T) {
 	})
 }
 
-// Nobody who lives and renews is found dead by one who looks once, however long it holds the key
-// and whatever clocks show.
 func TestOneWhoLooksOnceLeavesTheLivingAlone(t *testing.T) {
 	for name, header := range headers {
 		t.Run("dates "+name, func(t *testing.T) {
@@ -286,7 +284,7 @@ func TestOneWhoLooksOnceLeavesTheLivingAlone(t *testing.T) {
 				b.dates(r, header.apart)
 				holder := b.asDefault(r, "holder")
 				set := b.take(holder, "a", "c/1")
-				for i := range 500 {
+				for i := range shorter(500, 150) {
 					time.Sleep(time.Duration(r.Int64N(int64(3 * time.Second))))
 					key := ordering.Key("a")
 					if i%2 == 0 {

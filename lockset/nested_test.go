@@ -169,7 +169,6 @@ func TestWhatIsHeldAddsUpUntilItIsReleased(t *testing.T) {
 	})
 }
 
-// A key of another lock table is another key.
 func TestAKeyOfAnotherTableIsAnother(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		require.NoError(t, lockset.CreateTable(t.Context(), b.db, lockset.Config{Table: "elsewhere"}))
@@ -222,7 +221,6 @@ func TestAWaitForOneselfIsToldOf(t *testing.T) {
 	})
 }
 
-// Who waits for several of its process, one after another, does not wait for itself.
 func TestALongLineOfAProcessIsNoWaitForOneself(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		var log warnings

@@ -145,22 +145,6 @@ func TestALargeSetIsMarkedStepByStep(t *testing.T) {
 	})
 }
 
-// Whoever cannot see a row cannot say what the unit has of it.
-func TestAHoldThatCannotBeRead(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		var denied atomic.Bool
-		o := b.owner("o", when(func(c faults.Call) bool {
-			return c.Op == "TransactGetItems" && denied.Load()
-		}, faults.Deny()))
-		set, p := b.prepared(o, "a")
-		require.Equal(t, locks.Held, must(p.Hold(t.Context(), engine(set).Plan()[0]))(t))
-		denied.Store(true)
-		_, err := p.Hold(t.Context(), engine(set).Plan()[0])
-		require.ErrorAs(t, err, new(*lockset.TableError))
-		require.NoError(t, p.Release(t.Context()))
-	})
-}
-
 // What is not the unit's any more cannot wait for its journal. The rows of one
 // transaction are prepared together or not at all.
 func TestASetThatLostARowIsNotMarked(t *testing.T) {
@@ -255,11 +239,12 @@ func TestAPendingReleaseFreesWhatIsLeft(t *testing.T) {
 	})
 }
 
-// What a journal says may be done by another process than that which had it.
 func TestStepsAreFreedBySomebodyElse(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		set := b.diesMarked("a", "c/x", "c/y")
-		p := b.owner("heir", nil).engine().PreparedOf(t.Context(), set.Nonce(), set.Token(), engine(set).Plan())
+		var denied atomic.Bool
+		heir := b.owner("heir", when(func(c faults.Call) bool { return c.Op == "TransactGetItems" && denied.Load() }, faults.Deny()))
+		p := heir.engine().PreparedOf(t.Context(), set.Nonce(), set.Token(), engine(set).Plan())
 		for _, step := range engine(set).Plan() {
 			require.Equal(t, locks.Held, must(p.Hold(t.Context(), step))(t))
 		}
@@ -267,6 +252,9 @@ func TestStepsAreFreedBySomebodyElse(t *testing.T) {
 		b.freedByTheirUnit(set.Nonce(), "a", "c/x", "c/y")
 		b.allFree()
 		require.Equal(t, locks.Freed, must(p.Hold(t.Context(), engine(set).Plan()[0]))(t))
+		denied.Store(true)
+		_, err := p.Hold(t.Context(), engine(set).Plan()[0])
+		require.ErrorAs(t, err, new(*lockset.TableError))
 		require.Error(t, b.frees(p, engine(set).Plan()[0]), "it was done")
 		p.Done(true)
 	})

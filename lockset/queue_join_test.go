@@ -198,33 +198,34 @@ func TestAUnitBehindAnothersClockJoinsWithAHigherToken(t *testing.T) {
 	})
 }
 
-// Somebody else's burned token between two looks refuses a joining: it is looked
-// again, and joined.
-func TestAJoiningThatIsRefusedIsTriedAgain(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		holder := b.take(b.owner("holder", nil), "a")
-		passer := b.owner("passer", nil)
-		var passed atomic.Bool
-		o := b.owner("o", before(updates("list_append"), func() { b.tried(passer, "a"); passed.Store(true) }))
-		patron := b.ask(t.Context(), o, []ordering.Key{"a"})
-		time.Sleep(8 * rtt)
-		require.True(t, passed.Load())
-		require.Len(t, b.queue("a"), 1)
-		b.free(holder)
-		patron.leave()
-		b.allFree()
-	})
-}
-
-// A row that is deleted between the look and the joining is not made anew by it:
-// it would be no row that anybody understands.
-func TestAJoiningMakesNoRow(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		holder, deleted := b.take(b.owner("holder", nil), "a"), false
-		o := b.owner("o", before(updates("list_append"), func() { b.delete("a"); deleted = true }))
-		b.ask(t.Context(), o, []ordering.Key{"a"}).leave()
-		require.True(t, deleted)
-		require.ErrorIs(t, holder.Release(t.Context()), lockset.ErrLost)
+// A joining that finds the row changed since the look is refused, makes no row, and is tried again if the row
+// is still held. A row that is free by then is taken with a higher token, and not looked at again before.
+func TestAJoiningThatFindsTheRowChanged(t *testing.T) {
+	type given struct {
+		change func(*bed, *lockset.Set)
+		waits  bool
+	}
+	inBeds(t, map[string]given{
+		"another has burned its token": {func(b *bed, _ *lockset.Set) { b.tried(b.owner("passer", nil), "a") }, true},
+		"it is deleted":                {func(b *bed, _ *lockset.Set) { b.delete("a") }, false},
+		"others have had it since": {func(b *bed, holder *lockset.Set) {
+			b.free(holder)
+			b.free(b.take(b.ahead("next", time.Second), "a"))
+		}, false},
+	}, func(t *testing.T, b *bed, c given) {
+		holder, changes := b.take(b.owner("holder", nil), "a"), 0
+		o := b.owner("o", before(updates("list_append"), func() { c.change(b, holder); changes++ }))
+		p := b.ask(t.Context(), o, []ordering.Key{"a"})
+		time.Sleep(4 * rtt)
+		require.Equal(t, 1, changes)
+		require.Equal(t, c.waits, p.waits())
+		if c.waits {
+			require.Len(t, b.queue("a"), 1)
+			b.free(holder)
+		} else {
+			require.Zero(t, o.requests()["GetItem"])
+		}
+		p.leave()
 		b.allFree()
 	})
 }
@@ -349,24 +350,6 @@ func TestAJoiningThatLandsBeforeItsBurn(t *testing.T) {
 	}
 }
 
-// A join that is refused because others have had the row since shows that it is free: the
-// unit takes it with a higher token, and does not look again before.
-func TestARefusedJoinThatShowsAFreeRow(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		holder := b.take(b.owner("holder", nil), "a")
-		next, joined := b.ahead("next", time.Second), 0
-		o := b.owner("o", before(updates("list_append"), func() {
-			joined++
-			b.free(holder)
-			b.free(b.take(next, "a"))
-		}))
-		b.free(b.take(o, "a"))
-		require.Equal(t, 1, joined)
-		require.Zero(t, o.sent["GetItem"], "%v", o.sent)
-		b.allFree()
-	})
-}
-
 // crowd are units that want coarse and fine locks of one family all the time.
 type crowd struct {
 	mu      sync.Mutex
@@ -408,12 +391,10 @@ func (c *crowd) isServed(name string) {
 	c.most.overtaken, c.most.joins = max(c.most.overtaken, me.overtaken), max(c.most.joins, me.joins)
 }
 
-// Coarse and fine locks of one family, wanted all the time: nobody is overtaken
-// without end, or goes from the queue of one row to another's for ever.
 func TestNobodyIsOvertakenForEver(t *testing.T) {
 	length := time.Minute
 	if testing.Short() {
-		length = 4 * time.Second
+		length = 2 * time.Second
 	}
 	for _, load := range []struct {
 		fine, coarse int

@@ -198,7 +198,6 @@ func TestWaitersOfManyProcessesAreServedFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// Taking the row and leaving its queue are one write.
 func TestTheHeadLeavesTheQueueInTheWriteThatAcquires(t *testing.T) {
 	inBeds(t, waysToTake, func(t *testing.T, b *bed, key ordering.Key) {
 		holder := b.take(b.owner("holder", nil), "c")
@@ -218,7 +217,6 @@ func TestTheHeadLeavesTheQueueInTheWriteThatAcquires(t *testing.T) {
 	})
 }
 
-// A coarse waiter lets those inside finish and nobody else in.
 func TestACoarseWaiterHoldsNewcomersBelowItOff(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		inside := []*lockset.Set{b.take(b.owner("one", nil), "c/1"), b.take(b.owner("two", nil), "c/2")}
@@ -271,7 +269,6 @@ func TestMoreWaitersThanPlacesAreAllServed(t *testing.T) {
 	})
 }
 
-// Two who join at the same time, for the last place, are not both let in.
 func TestTheLastPlaceIsForOne(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		holder := b.take(b.owner("holder", nil), "a")
@@ -427,7 +424,7 @@ func anything(mean time.Duration) func(*rand.Rand) time.Duration {
 
 func (c contention) in(b *bed) contended {
 	b.t.Helper()
-	units := shorter(c.units, (c.units+1)/2)
+	units := shorter(c.units, (c.units+2)/3)
 	var owners []*owner
 	var mu sync.Mutex
 	var waits []time.Duration

@@ -101,20 +101,27 @@ func TestARefusalNamesAUnitOfTheSameProcess(t *testing.T) {
 }
 
 // A row that nobody holds but whose turn is another's is refused in the name of
-// the one who is next, not of the one who had it.
+// the one who is next, not of the one who had it. Traces name the holder, and nobody else.
 func TestARefusalNamesWhoIsNext(t *testing.T) {
 	inBeds(t, waysToTake, func(t *testing.T, b *bed, key ordering.Key) {
 		holder := b.take(b.owner("holder", nil), "c")
 		next := b.diesWaiting("next", "c")
 		b.diesWaiting("after", "c")
+		var blocks []trace.Event
+		o := b.owner("o", nil, hearingOfWaits(func(w trace.Event) {
+			w.Unit = ""
+			blocks = append(blocks, w)
+		}))
+		b.tried(o, key)
 		b.free(holder)
-		o := b.owner("o", nil)
 		for range 2 {
 			told := b.tried(o, key)
 			require.EqualExportedValues(t, lockset.HeldError{Key: "c", Unit: next, Age: told.Age, Queue: 2, Err: lockset.ErrWaited}, *told)
 			require.ErrorContains(t, told, fmt.Sprintf("key %q is for unit %s next, 2 waiting", "c", next))
 			time.Sleep(untaken / 2)
 		}
+		nobody := trace.Event{Kind: trace.Wait, Key: "c", Queue: 2}
+		require.Equal(t, []trace.Event{{Kind: trace.Wait, Key: "c", Holder: holder.Nonce(), Owner: "holder", Queue: 2}, nobody, nobody}, blocks)
 	})
 }
 
@@ -133,26 +140,6 @@ func TestARefusalBehindACoarseWaiterNamesThatOne(t *testing.T) {
 		refused := b.tried(b.owner("another", nil), "c/2")
 		require.EqualExportedValues(t, lockset.HeldError{Key: "c", Unit: next, Queue: 1, Err: lockset.ErrWaited}, *refused)
 		b.free(set)
-	})
-}
-
-// Those who wait are told whom they wait for by the same names.
-func TestATraceOfABlockNamesTheHolderOrNobody(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		var blocks []trace.Event
-		o := b.owner("o", nil, hearingOfWaits(func(w trace.Event) {
-			w.Unit = ""
-			blocks = append(blocks, w)
-		}))
-		holder := b.take(b.owner("holder", nil), "c")
-		b.tried(o, "c")
-		b.diesWaiting("next", "c")
-		b.free(holder)
-		b.tried(o, "c")
-		require.Equal(t, []trace.Event{
-			{Kind: trace.Wait, Key: "c", Holder: holder.Nonce(), Owner: "holder"},
-			{Kind: trace.Wait, Key: "c", Queue: 1},
-		}, blocks)
 	})
 }
 
@@ -181,23 +168,6 @@ func TestARecordWaitLastsAsLongAsItSays(t *testing.T) {
 	}
 }
 
-// A unit that waits in its process waits as long, and asks nobody.
-func TestARecordWaitInALine(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		o := b.owner("o", nil)
-		holder, taken := b.take(o, "c"), time.Now()
-		gone := b.ask(t.Context(), o, []ordering.Key{"c/1"}, wait(lease/5))
-		stays := b.ask(t.Context(), o, []ordering.Key{"c/1"}, wait(lease/2))
-		held := as[*lockset.HeldError](t, gone.failed())
-		require.EqualExportedValues(t, lockset.HeldError{Key: "c", Owner: "o", Unit: holder.Nonce(), Since: taken, Err: lockset.ErrWaited}, *held)
-		require.Equal(t, lease/5, gone.at.Sub(gone.asked))
-		require.Equal(t, 1, o.total(), "the holder's")
-		b.free(holder)
-		stays.leave()
-	})
-}
-
-// The wait is for all of a unit's keys and rows, not for each.
 func TestARecordWaitIsAllInAll(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		o := b.owner("o", nil)
@@ -215,7 +185,6 @@ func TestARecordWaitIsAllInAll(t *testing.T) {
 	})
 }
 
-// Without a record wait the end is the context's, and its cause is told.
 func TestAUnitWithoutARecordWaitWaitsAsLongAsItsContextLives(t *testing.T) {
 	tired := errors.New("tired")
 	inBeds(t, map[string]string{"in the table": "holder", "in a line": "o"}, func(t *testing.T, b *bed, from string) {
@@ -324,7 +293,6 @@ func TestARefusalAtTheMomentOfAHandOver(t *testing.T) {
 	})
 }
 
-// Who is in nobody's way and waits for nobody has not waited.
 func TestWhoIsServedAtOnceHasNotWaited(t *testing.T) {
 	served := 0
 	l, err := lockset.New(memdynamo.New(memdynamo.Config{}), lockset.Config{Table: table, Trace: hooks.On(trace.Acquire, func(_ context.Context, e trace.Event) { served++; require.Zero(t, e.Waited) })})
@@ -405,24 +373,6 @@ func TestARefusalAfterAWaitNamesAnother(t *testing.T) {
 	})
 }
 
-// A dead unit with a journal is settled, and another that is dead is not taken for it,
-// though both are in the way of one transaction.
-func TestADeadUnitWithAJournalNextToADeadOneWithout(t *testing.T) {
-	inBedsOf(t, []ordering.Key{"a", "b"}, func(t *testing.T, b *bed, key ordering.Key) {
-		marked := b.diesMarked(key)
-		plain := map[ordering.Key]ordering.Key{"a": "b", "b": "a"}[key]
-		b.crashed(plain)
-		j := &judges{}
-		o := b.settler("o", j)
-		asked := time.Now()
-		b.free(b.take(o, "a", "b"))
-		require.Less(t, time.Since(asked), lease+lease/10)
-		require.Equal(t, map[string]bool{marked.Nonce(): true}, j.units)
-		require.Contains(t, o.buried, plain)
-		b.allFree()
-	})
-}
-
 // A row whose fence is just the token of who waits for it: it joins at once, with a
 // higher one.
 func TestARowWithTheVeryToken(t *testing.T) {
@@ -441,30 +391,6 @@ func TestARowWithTheVeryToken(t *testing.T) {
 		require.Len(t, b.queue("b"), 1)
 		b.free(holder)
 		p.leave()
-		b.allFree()
-	})
-}
-
-// A unit that has stood in line while others of its process, and one of another, have
-// had its key knows all their tokens: its first try is its last.
-func TestAUnitWhoseFirstKeyHasBeenAround(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		o := b.owner("o", nil)
-		first := b.take(o, "a")
-		second := b.ask(t.Context(), o, []ordering.Key{"a"})
-		third := b.ask(t.Context(), o, []ordering.Key{"a", "b"})
-		elsewhere := b.ask(t.Context(), b.owner("elsewhere", nil), []ordering.Key{"a"})
-		b.free(first)
-		elsewhere.leave()
-		second.got()
-		o.requests()
-		before := o.raised
-		second.leave()
-		set := third.got()
-		require.Greater(t, set.Token(), second.set.Token())
-		require.Equal(t, map[string]int{"UpdateItem": 1, "TransactWriteItems": 1}, o.requests(), "to release, to take")
-		require.Equal(t, before, o.raised)
-		third.leave()
 		b.allFree()
 	})
 }

@@ -117,22 +117,6 @@ func TestTheDeadAreSettledAfterALeaseAndFreedAtOnce(t *testing.T) {
 	})
 }
 
-// The living, and those who were alive a moment ago, are nobody's to decide about.
-func TestTheLivingAreNotSettled(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		holder := b.owner("holder", nil)
-		set, p := b.prepared(holder, "a", "c/x")
-		j := &judges{}
-		o := b.settler("o", j)
-		b.refused(o, 5*lease, "a")
-		b.refused(o, 5*lease, "c")
-		require.Empty(t, j.times())
-		require.NoError(t, context.Cause(set.Context()))
-		require.NoError(t, p.Release(t.Context()))
-		b.allFree()
-	})
-}
-
 // Units of one process that wait for the same dead one have it decided once, and
 // go on together; for two dead ones, at the same time.
 func TestOneOfAProcessDecides(t *testing.T) {
@@ -202,7 +186,6 @@ func TestWhoCannotDecideSaysSo(t *testing.T) {
 	})
 }
 
-// A row may be another's by the time its unit is known to be aborted.
 func TestARowThatChangedHandsWhileItsUnitWasDecided(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		dead := b.diesMarked("a")
@@ -258,28 +241,9 @@ func TestAWaiterWhoseContextEndsWhileAnotherDecides(t *testing.T) {
 	})
 }
 
-// Who waits for nobody does not wait for a journal either; but whom this process
-// has watched for long enough is dead, and decided about first.
-func TestTryAcquireSettlesWhoIsKnownToBeDead(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.diesMarked("a", "c/x")
-		j := &judges{}
-		o := b.settler("o", j)
-		b.tried(o, "a")
-		b.tried(o, "c")
-		require.Empty(t, j.times())
-		time.Sleep(lease)
-		start := time.Now()
-		for _, k := range []ordering.Key{"a", "c"} {
-			b.free(must(o.TryAcquire(t.Context(), []ordering.Key{k}))(t))
-		}
-		require.Less(t, time.Since(start), lease/10)
-		b.allFree()
-	})
-}
-
-// Of a dead unit that cannot be finished, a row that is free all the same is had at once,
-// also by who waits for nobody.
+// Who waits for nobody does not wait for a journal either; but whom this process has watched for long enough
+// is dead, and decided about first. Of a dead unit that cannot be finished, a row that is free all the same
+// is had at once.
 func TestARowThatIsFreeThoughItsUnitIsStuck(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		dead := b.diesMarked("a", "d")
@@ -292,8 +256,11 @@ func TestARowThatIsFreeThoughItsUnitIsStuck(t *testing.T) {
 		}
 		b.tried(o, "a")
 		b.tried(o, "d")
+		require.Empty(t, j.times())
 		time.Sleep(lease)
+		start := time.Now()
 		b.free(must(o.TryAcquire(t.Context(), []ordering.Key{"a"}))(t))
+		require.Less(t, time.Since(start), lease/10)
 		_, err := o.TryAcquire(t.Context(), []ordering.Key{"d"})
 		require.ErrorIs(t, err, stuck)
 		require.True(t, b.isMarked("d"))

@@ -154,7 +154,8 @@ func TestTheLivingAreNotFoundDead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				set := b.take(b.owner("holder", nil), "a")
-				nth, _, notes := b.succession(40, ask)
+				n := shorter(40, 12)
+				nth, _, notes := b.succession(n, ask)
 				time.Sleep(3 * lease)
 				require.Zero(t, nth)
 				require.NoError(t, set.Context().Err())
@@ -162,7 +163,7 @@ func TestTheLivingAreNotFoundDead(t *testing.T) {
 				if name == "each polls" { // and ten waits of it end in vain
 					most = 10
 				}
-				require.LessOrEqual(t, notes, 40*most)
+				require.LessOrEqual(t, notes, int64(n)*most)
 				b.free(set)
 			})
 		})
@@ -316,7 +317,6 @@ func TestWhoKeepsWhatItHas(t *testing.T) {
 	})
 }
 
-// A context that ends while a unit lets go ends its wait.
 func TestAContextThatEndsWhileAUnitLetsGo(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.crashed("m")

@@ -68,13 +68,23 @@ func counted(n *atomic.Int64, is func(faults.Call) bool) faults.Script {
 func TestASweepFreesTheDeadAfterAFullLease(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		_, dead := b.crashed("a")
+		living := b.take(b.owner("living", nil), "living")
 		o := b.owner("o", nil)
+		var known [][2]int
 		start := time.Now()
-		all := must(inspect.Sweep(t.Context(), o.Client, []ordering.Key{"a", "free", "a"}, inspect.SweepOptions{}))(t)
+		all := must(inspect.Sweep(t.Context(), o.Client, []ordering.Key{"a", "free", "a", "living"}, inspect.SweepOptions{
+			Progress: func(k, of int) { known = append(known, [2]int{k, of}) },
+		}))(t)
 		took := time.Since(start)
 		require.GreaterOrEqual(t, took, lease)
 		require.Less(t, took, lease+lease/20)
-		require.Equal(t, []string{"a: buried, dead", "free: left alone, nobody"}, sweptLines(all))
+		sent := o.requests()
+		require.Equal(t, 4, sent["TransactGetItems"], "at first, after half a lease, at its end, and when it was freed")
+		require.Equal(t, 2, sent["UpdateItem"], "one to say that it is silent, one to free it: the living write nothing for it")
+		require.Equal(t, [2]int{0, 3}, known[0])
+		require.Equal(t, [2]int{3, 3}, known[len(known)-1])
+		require.Equal(t, []string{"a: buried, dead", "free: left alone, nobody", "living: left alone, alive"}, sweptLines(all))
+		b.free(living)
 		one := all[slices.IndexFunc(all, func(s inspect.Swept) bool { return s.Deed == "buried" })]
 		require.Equal(t, dead.Nonce(), one.Unit)
 		require.Equal(t, "dead", one.Owner)
@@ -177,7 +187,6 @@ func TestASweepDropsDeadHeads(t *testing.T) {
 	})
 }
 
-// A head that takes its turn is not dropped.
 func TestASweepLeavesALivingHeadItsTurn(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.crashed("a")
@@ -208,6 +217,10 @@ func TestASweepSettlesThePrepared(t *testing.T) {
 			require.Equal(t, dead.Nonce(), s.Unit)
 		}
 
+		j = &judges{answer: func(context.Context, string, int) (bool, error) { return false, nil }} // and changes nothing
+		require.Equal(t, []string{"a: kept, dead"}, b.swept(b.settler("in vain", j), "a"))
+		require.Len(t, j.asked, 1, "it is tried once")
+
 		aborts := &judges{}
 		o := b.settler("aborts", aborts)
 		lines = b.swept(o, keys...)
@@ -217,23 +230,6 @@ func TestASweepSettlesThePrepared(t *testing.T) {
 	})
 }
 
-// A row that stays as it is, although its unit is settled, is tried once.
-func TestASweepThatSettlesInVain(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.diesMarked("a")
-		j := &judges{answer: func(_ context.Context, _ string, n int) (bool, error) {
-			if n > 3 { // for a sweep that would go on for ever
-				return false, errors.New("asked again")
-			}
-			return false, nil
-		}}
-		all := must(inspect.Sweep(t.Context(), b.settler("o", j).Client, []ordering.Key{"a"}, inspect.SweepOptions{}))(t)
-		require.Equal(t, []string{"a: kept, dead"}, sweptLines(all))
-		require.Len(t, j.asked, 1)
-	})
-}
-
-// Several sweeps at a time do everything once.
 func TestTwoSweepsAtOnce(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.crashed("a", "b", "c/x", "c/y", "d")
@@ -382,7 +378,6 @@ func TestASweepOfABusyRowEnds(t *testing.T) {
 	})
 }
 
-// Close ends a sweep that is under way.
 func TestCloseEndsASweep(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		b.crashed("a")
@@ -396,24 +391,6 @@ func TestCloseEndsASweep(t *testing.T) {
 		require.ErrorIs(t, o.Close(ended()), context.Canceled)
 		require.ErrorIs(t, <-swept, lockset.ErrClosed)
 		require.Contains(t, b.row("a"), lockrow.AttrSilentOf)
-	})
-}
-
-// The living write nothing for it, and a row is read few times.
-func TestWhatASweepCosts(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.crashed("dead")
-		living := b.take(b.owner("living", nil), "living")
-		o := b.owner("o", nil)
-		known := [][2]int{}
-		_, err := inspect.Sweep(t.Context(), o.Client, []ordering.Key{"dead", "living", "free"}, inspect.SweepOptions{Progress: func(k, of int) { known = append(known, [2]int{k, of}) }})
-		require.NoError(t, err)
-		sent := o.requests()
-		require.Equal(t, 4, sent["TransactGetItems"], "at first, after half a lease, at its end, and when it was freed")
-		require.Equal(t, 2, sent["UpdateItem"], "one to say that it is silent, one to free it")
-		require.Equal(t, [2]int{0, 3}, known[0])
-		require.Equal(t, [2]int{3, 3}, known[len(known)-1])
-		b.free(living)
 	})
 }
 
