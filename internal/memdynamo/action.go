@@ -87,8 +87,11 @@ func (db *DB) prepare(in request) (a action, err error) {
 // decode begins an action with a put's item, or with the key of any other.
 func (a *action) decode(v verb, table string, in map[string]types.AttributeValue) (err error) {
 	a.verb, a.table = v, table
-	if a.attrs, err = decodeItem(in); err != nil || v != verbPut {
-		return err
+	if a.attrs, err = decodeMap(in, 0); err != nil {
+		return validation("%s", err)
+	}
+	if v != verbPut {
+		return nil
 	}
 	return a.weigh()
 }
@@ -96,7 +99,7 @@ func (a *action) decode(v verb, table string, in map[string]types.AttributeValue
 // weigh takes the size of a put's item and refuses one that is too large.
 func (a *action) weigh() error {
 	if a.size = attrsSize(a.attrs); a.size > maxItem {
-		return validation(itemTooLarge)
+		return validation("Item size has exceeded the maximum allowed size")
 	}
 	return nil
 }
@@ -197,7 +200,7 @@ func (a *action) evaluateUpdate() error {
 	}
 	a.new = newItem(attrs)
 	if a.new.size > maxItem {
-		return validation(updateTooLarge)
+		return validation("Item size to update has exceeded the maximum allowed size")
 	}
 	if a.update.deepened() && nesting(mapValue(attrs))-1 > maxNesting {
 		return validation(nestedTooDeep)

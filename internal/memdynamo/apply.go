@@ -6,9 +6,9 @@ import (
 )
 
 var (
-	errNoAttribute = errors.New(noSuchAttribute)
-	errOperand     = errors.New(wrongOperand)
-	errPath        = errors.New(invalidPath)
+	errNoAttribute = errors.New("The provided expression refers to an attribute that does not exist in the item")
+	errOperand     = errors.New("An operand in the update expression has an incorrect data type")
+	errPath        = errors.New("The document path provided in the update expression is invalid for update")
 )
 
 // write is one thing an update does: put a value at a path, or, if it is nil,
@@ -118,7 +118,10 @@ func (b *bound) compute(x operand, it *item) (value, error) {
 		}
 		return slices.Concat(ll, rl), nil
 	case "DELETE", "set_delete":
-		return remove(l, r)
+		if l == nil {
+			return nil, nil
+		}
+		return combine(l, r, true)
 	case "ADD", "set_add":
 		return add(l, r)
 	}
@@ -146,23 +149,7 @@ func add(old, v value) (value, error) {
 	if _, ok := v.(decimal); ok {
 		return sum(old, v, false)
 	}
-	s, ok := union(old, v)
-	if !ok {
-		return nil, errOperand
-	}
-	return s, nil
-}
-
-// remove is DELETE's arithmetic; nil where nothing is left.
-func remove(old, v value) (value, error) {
-	if old == nil {
-		return nil, nil
-	}
-	s, ok := minus(old, v)
-	if !ok {
-		return nil, errOperand
-	}
-	return s, nil
+	return combine(old, v, false)
 }
 
 // change applies writes to an item's attributes. Indexes in paths are those of

@@ -43,7 +43,3 @@ type exprKey struct {
 func (c *exprCache) parse(kind exprKind, text string) (*expr, error) {
 	return c.get(exprKey{kind, text}, func(key exprKey) (*expr, error) { return parse(key.kind, key.text) })
 }
-
-type stmtCache struct{ cache[string, statement] }
-
-func (c *stmtCache) parse(text string) (*statement, error) { return c.get(text, parseStatement) }

@@ -143,15 +143,6 @@ func decodeBinary(b []byte) (string, error) {
 	return string(b), nil
 }
 
-// decodeItem decodes a whole item, without what its table demands of it.
-func decodeItem(in map[string]types.AttributeValue) ([]attr, error) {
-	attrs, err := decodeMap(in, 0)
-	if err != nil {
-		return nil, validation("%s", err)
-	}
-	return attrs, nil
-}
-
 // encode makes a value of the caller's own out of an immutable one.
 func encode(v value) types.AttributeValue {
 	switch v := v.(type) {

@@ -60,7 +60,7 @@ type DB struct {
 	cfg   Config
 	dates dates
 	cache exprCache
-	stmts stmtCache
+	stmts cache[string, statement]
 
 	// mu is held for the pure in-memory part of a request, never while time
 	// passes.

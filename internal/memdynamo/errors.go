@@ -84,10 +84,5 @@ const (
 	invalidParameter = "One or more parameter values were invalid: "
 	notValidKey      = "One or more parameter values are not valid. "
 	keyMismatch      = "The provided key element does not match the schema"
-	itemTooLarge     = "Item size has exceeded the maximum allowed size"
-	updateTooLarge   = "Item size to update has exceeded the maximum allowed size"
 	nestedTooDeep    = "Nesting Levels have exceeded supported limits"
-	noSuchAttribute  = "The provided expression refers to an attribute that does not exist in the item"
-	wrongOperand     = "An operand in the update expression has an incorrect data type"
-	invalidPath      = "The document path provided in the update expression is invalid for update"
 )

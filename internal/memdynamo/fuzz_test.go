@@ -85,8 +85,7 @@ func FuzzStatements(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		var cache stmtCache
-		s, err := cache.parse(text)
+		s, err := parseStatement(text)
 		if err != nil {
 			return
 		}

@@ -87,7 +87,7 @@ func (db *DB) prepareRun(r *run, in *types.BatchStatementRequest) error {
 // fillRun makes a run of its statement.
 func (db *DB) fillRun(r *run, text string, params []value) error {
 	var err error
-	if r.stmt, err = db.stmts.parse(text); err != nil {
+	if r.stmt, err = db.stmts.get(text, parseStatement); err != nil {
 		return err
 	}
 	r.table, r.verb = r.stmt.table, r.stmt.verb

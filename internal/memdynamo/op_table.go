@@ -133,9 +133,8 @@ func (db *DB) ListTables(ctx context.Context, in *dynamodb.ListTablesInput, _ ..
 		if limit < 1 || limit > 100 {
 			return nil, constraint(limit, "limit", "have value between 1 and 100")
 		}
-		db.mu.Lock()
+		db.begin()
 		defer db.mu.Unlock()
-		db.usage.Requests++
 		out := &dynamodb.ListTablesOutput{TableNames: []string{}}
 		for _, name := range slices.Sorted(maps.Keys(db.tables)) {
 			if in.ExclusiveStartTableName != nil && name <= *in.ExclusiveStartTableName {

@@ -162,7 +162,11 @@ func (s *statement) split(t *table, b *bound) ([]attr, *bound, error) {
 		if lookup(attrs, name) != nil {
 			return nil, nil, errors.New("Multiple conditions on same key " + name + ". Only single item Update/Insert/Delete are supported")
 		}
-		if want := t.keyKind(name); v.kind() != want {
+		want := t.rng.kind
+		if name == t.hash.name {
+			want = t.hash.kind
+		}
+		if v.kind() != want {
 			return nil, nil, errors.New("Key attribute's data type should match its data type in table's schema: Key " + name)
 		}
 		attrs = append(attrs, attr{name, v})
@@ -193,13 +197,6 @@ func equality(n *node, b *bound) (string, value) {
 		return "", nil
 	}
 	return p[0].name, b.slots[v]
-}
-
-func (t *table) keyKind(name string) kind {
-	if name == t.hash.name {
-		return t.hash.kind
-	}
-	return t.rng.kind
 }
 
 // conjuncts lists what a condition joins by AND, left to right.

@@ -229,12 +229,9 @@ func sortedHas[E any](in []E, e E, cmp func(E, E) int) bool {
 	return ok
 }
 
-// union and minus are the set arithmetic of ADD and DELETE. ok is false where
-// the two are not sets of one type; minus returns nil for an empty result.
-func union(a, b value) (v value, ok bool) { return combine(a, b, false) }
-func minus(a, b value) (v value, ok bool) { return combine(a, b, true) }
-
-func combine(a, b value, less bool) (v value, ok bool) {
+// combine is the set arithmetic of ADD and, with less, of DELETE: nil for an empty result. Two that are not
+// sets of one type are an error.
+func combine(a, b value, less bool) (value, error) {
 	switch a := a.(type) {
 	case strSet:
 		return combineSets(a, b, less, cmp.Compare[string])
@@ -243,27 +240,27 @@ func combine(a, b value, less bool) (v value, ok bool) {
 	case numSet:
 		return combineSets(a, b, less, decimal.cmp)
 	}
-	return nil, false
+	return nil, errOperand
 }
 
 func combineSets[S interface {
 	~[]E
 	value
-}, E any](a S, other value, less bool, cmp func(E, E) int) (v value, ok bool) {
+}, E any](a S, other value, less bool, cmp func(E, E) int) (value, error) {
 	b, ok := other.(S)
 	if !ok {
-		return nil, false
+		return nil, errOperand
 	}
 	if less {
 		left := slices.DeleteFunc(slices.Clone(a), func(e E) bool { return sortedHas(b, e, cmp) })
 		if len(left) == 0 {
-			return nil, true
+			return nil, nil
 		}
-		return left, true
+		return left, nil
 	}
 	all := slices.Concat(a, b)
 	slices.SortFunc(all, cmp)
-	return slices.CompactFunc(all, func(x, y E) bool { return cmp(x, y) == 0 }), true
+	return slices.CompactFunc(all, func(x, y E) bool { return cmp(x, y) == 0 }), nil
 }
 
 // prefixed is begins_with.

@@ -34,12 +34,12 @@ func TestSetsAgainstMaps(t *testing.T) {
 				left[e] = true
 			}
 		}
-		u, ok := union(a, b)
-		require.True(t, ok)
+		u, err := combine(a, b, false)
+		require.NoError(t, err)
 		require.ElementsMatch(t, slices.Collect(maps.Keys(both)), []string(u.(strSet)))
 		require.True(t, slices.IsSorted(u.(strSet)))
-		d, ok := minus(a, b)
-		require.True(t, ok)
+		d, err := combine(a, b, true)
+		require.NoError(t, err)
 		if len(left) == 0 {
 			require.Nil(t, d)
 		} else {
@@ -50,10 +50,10 @@ func TestSetsAgainstMaps(t *testing.T) {
 		}
 		require.Equal(t, maps.Equal(am, bm), equal(a, b))
 	}
-	_, ok := union(strSet{"a"}, numSet{smallDecimal(1)})
-	require.False(t, ok)
-	_, ok = minus(strSet{"a"}, strValue("a"))
-	require.False(t, ok)
+	_, err := combine(strSet{"a"}, numSet{smallDecimal(1)}, false)
+	require.Error(t, err)
+	_, err = combine(strSet{"a"}, strValue("a"), true)
+	require.Error(t, err)
 }
 
 func TestNumberSetsAreNumeric(t *testing.T) {
@@ -255,14 +255,14 @@ func TestNothingPilesUp(t *testing.T) {
 // TestCachesAreBounded: a program that writes values into its expressions
 // must not grow the engine.
 func TestCachesAreBounded(t *testing.T) {
-	var cache exprCache
-	var stmts stmtCache
+	var exprs exprCache
+	var stmts cache[string, statement]
 	for i := range 2*maxCached + 10 {
-		_, err := cache.parse(condExpr, "attribute_exists(a"+strconv.Itoa(i)+")")
+		_, err := exprs.parse(condExpr, "attribute_exists(a"+strconv.Itoa(i)+")")
 		require.NoError(t, err)
-		_, err = stmts.parse("SELECT * FROM t WHERE k=" + strconv.Itoa(i))
+		_, err = stmts.get("SELECT * FROM t WHERE k="+strconv.Itoa(i), parseStatement)
 		require.NoError(t, err)
 	}
-	require.LessOrEqual(t, len(cache.parsed), maxCached)
+	require.LessOrEqual(t, len(exprs.parsed), maxCached)
 	require.LessOrEqual(t, len(stmts.parsed), maxCached)
 }
