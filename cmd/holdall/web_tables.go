@@ -59,11 +59,11 @@ func (p *pages) units(ctx context.Context, table string) (*unitofwork.Client, er
 func (p *pages) Hint(err error) string { return p.app.hint(err) }
 
 func (p *pages) Rows() web.Look[web.List] {
-	return &rowsLook{pages: p}
+	return &rowsLook{look{pages: p}}
 }
 
 func (p *pages) Story(key ordering.Key) web.Look[web.Story] {
-	return &storyLook{pages: p, key: key}
+	return &storyLook{look{pages: p}, key}
 }
 
 func (p *pages) Free(ctx context.Context, key ordering.Key, unit, reason string) (string, error) {
@@ -74,20 +74,21 @@ func (p *pages) Free(ctx context.Context, key ordering.Key, unit, reason string)
 		"%s Until then the key names as its holder a unit of %q%s.", key, unit, untilItKnows, p.inspector.Config().Owner, plain.For(reason)), nil
 }
 
-// rowsLook is ls, again and again.
-type rowsLook struct {
+// look is what ls and show have in common when they look again and again.
+type look struct {
 	*pages
 	lives lives
 }
 
-func (l *rowsLook) Watch(ctx context.Context) error { return l.watch(ctx, l.lives) }
-
-// watch looks at those of whom lists have not shown whether they are alive.
-func (p *pages) watch(ctx context.Context, l lives) error {
-	seen, err := p.inspector.Watch(ctx, l.doubtful(), nil)
-	l.note(seen, time.Now())
+// Watch looks at those of whom lists have not shown whether they are alive.
+func (l *look) Watch(ctx context.Context) error {
+	seen, err := l.inspector.Watch(ctx, l.lives.doubtful(), nil)
+	l.lives.note(seen, time.Now())
 	return err
 }
+
+// rowsLook is ls, again and again.
+type rowsLook struct{ look }
 
 func (l *rowsLook) Read(ctx context.Context) (web.List, error) {
 	var list web.List
@@ -170,12 +171,9 @@ func (l *rowsLook) stuck(ctx context.Context, sightings []inspect.Sighting) (stu
 
 // storyLook is show, again and again.
 type storyLook struct {
-	*pages
-	key   ordering.Key
-	lives lives
+	look
+	key ordering.Key
 }
-
-func (l *storyLook) Watch(ctx context.Context) error { return l.watch(ctx, l.lives) }
 
 func (l *storyLook) Read(ctx context.Context) (web.Story, error) {
 	view, err := l.inspector.Look(ctx, l.key)

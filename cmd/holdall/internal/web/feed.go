@@ -94,13 +94,6 @@ func (f *Feed[T]) LatestWithin(ctx context.Context, patience time.Duration) (Rea
 
 var errSlow = errors.New("the reading takes long")
 
-// Followers is how many follow it.
-func (f *Feed[T]) Followers() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.followers
-}
-
 // isFresh is called with mu held. A reading that is followed is as fresh as it gets, however long the
 // next one takes.
 func (f *Feed[T]) isFresh() bool {
@@ -126,12 +119,13 @@ func (f *Feed[T]) leave() {
 	}
 }
 
-// retire has it watch no longer than somebody follows.
-func (f *Feed[T]) retire() {
+// retire has it watch no longer than somebody follows, unless somebody does now: it reports whether nobody did.
+func (f *Feed[T]) retire() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.retired = true
+	f.retired = f.followers == 0
 	f.endUnwanted()
+	return f.retired
 }
 
 // endUnwanted is called with mu held.

@@ -134,13 +134,10 @@ func (g *guard) begin(w http.ResponseWriter) (id string) {
 	return id
 }
 
-// form is what a form shows of a session to prove that it was made for it.
-func (g *guard) form(session string) string { return g.sign("form", session) }
-
-// isForm reports whether a form was made for the browser's session.
+// isForm reports whether a form was made for the browser's session, which a signature of that proves.
 func (g *guard) isForm(r *http.Request, proof string) bool {
 	session := g.session(r)
-	return session != "" && hmac.Equal([]byte(proof), []byte(g.form(session)))
+	return session != "" && hmac.Equal([]byte(proof), []byte(g.sign("form", session)))
 }
 
 // headers are those of all answers.

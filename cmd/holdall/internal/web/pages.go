@@ -178,7 +178,7 @@ func (s *Server) askToFree(w http.ResponseWriter, r *http.Request) {
 	if session == "" {
 		session = s.guard.begin(w)
 	}
-	a.Proof = s.guard.form(session)
+	a.Proof = s.guard.sign("form", session)
 	s.render(w, http.StatusOK, "free", page{Title: "Take " + plain.Line(string(key)), At: reading.At, Ask: a})
 }
 

@@ -198,9 +198,8 @@ func (s *Server) storyOf(key ordering.Key) (*Feed[Story], error) {
 	}
 	if len(s.stories) >= mostStories {
 		for other, f := range s.stories {
-			if f.Followers() == 0 {
+			if f.retire() {
 				delete(s.stories, other)
-				f.retire()
 				break
 			}
 		}
