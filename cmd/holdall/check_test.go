@@ -51,9 +51,6 @@ func TestCheckSaysWhatToDo(t *testing.T) {
 		// No table at all: the rows that cannot be read are no error besides.
 		r = b.run(t, "check", "--fleet", "--table", "none", "--units", "")
 		require.Equal(t, ran{exitFound, "table \"none\": does not exist: create it, or correct its name, the Region or the account\n", ""}, r)
-
-		// The lock table alone.
-		require.Equal(t, ran{0, unprotected(b.locks), ""}, b.run(t, "check", "--units", ""))
 	})
 }
 

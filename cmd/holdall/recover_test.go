@@ -61,20 +61,6 @@ func (b *bed) died(t *testing.T, phase string) (unit string) {
 	return unit
 }
 
-func TestRecoverFinishesTheDead(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, e *engines.Engine) {
-		b := newBed(t, e)
-		unit := b.died(t, hooks.Applying)
-
-		first := b.run(t, "recover")
-		require.Equal(t, exitDone, first.code, first)
-		require.Equal(t, "unit "+unit+": committed, and all of it is done now\n", first.stdout)
-		require.Empty(t, first.stderr)
-		require.Equal(t, ran{0, "no unit is left to finish\n", ""}, b.run(t, "recover"))
-	})
-}
-
 func TestRecoverAbortsWhatWasNotDecided(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, engines.Dynoxide(t))
