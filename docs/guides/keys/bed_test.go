@@ -62,13 +62,17 @@ func inTown(t *testing.T, processes int, length time.Duration, guard func(id str
 // themselves for a while, as DynamoDB's do.
 func (w *town) open(name string, windows *faults.Windows) {
 	w.t.Helper()
-	net := faults.Wrap(w.db, faults.Config{Who: name, Seed: seed, Latency: oneWay, AtOnce: true, Windows: windows, Script: func(c faults.Call) faults.Fault {
-		if c.Op == "TransactWriteItems" {
-			return faults.Window(underWay)
-		}
-		return faults.Pass()
-	}})
-	units, err := unitofwork.Open(net, unitofwork.Config{Locks: lockset.Config{Table: "locks", Owner: name, Rand: faults.Nonces(name)}})
+	net := faults.Wrap(w.db, faults.Config{
+		Who: name, Seed: seed, Latency: oneWay, AtOnce: true, Windows: windows,
+		Script: func(c faults.Call) faults.Fault {
+			if c.Op == "TransactWriteItems" {
+				return faults.Window(underWay)
+			}
+			return faults.Pass()
+		},
+	})
+	locks := lockset.Config{Table: "locks", Owner: name, Rand: faults.Nonces(name)}
+	units, err := unitofwork.Open(net, unitofwork.Config{Locks: locks})
 	require.NoError(w.t, err)
 	w.units = append(w.units, units)
 }

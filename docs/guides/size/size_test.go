@@ -238,15 +238,16 @@ func TestWhatAJobCosts(t *testing.T) {
 			accounts *unitofwork.Table[Account]
 			size     int
 		}{
-			{"one each", &Accounts, 1}, {"one each", &Accounts, 10}, {"one each", &Accounts, Full}, {"one for 96", &shared, 96},
-			{"one each", &Accounts, 100}, {"one each", &Accounts, 1000}, {"one each", &Accounts, 10_000},
+			{"one each", &Accounts, 1}, {"one each", &Accounts, 10}, {"one each", &Accounts, Full}, {"one each", &Accounts, 100},
+			{"one each", &Accounts, 1000}, {"one each", &Accounts, 10_000}, {"one for 96", &shared, 96},
 		} {
 			// count returns the requests, write units and time of a job, and the requests to run it again.
 			count := func(ids []string) [4]float64 {
 				book := func() (requests, written float64, took time.Duration) {
 					before, _, writtenBefore := db.Requests()
 					began := time.Now()
-					require.NoError(t, Book(t.Context(), units, r.accounts, fmt.Sprint(r.size, " of ", len(ids)), ids, r.size))
+					job := fmt.Sprint(r.size, " of ", len(ids))
+					require.NoError(t, Book(t.Context(), units, r.accounts, job, ids, r.size))
 					after, _, writtenAfter := db.Requests()
 					return float64(after - before), writtenAfter - writtenBefore, time.Since(began)
 				}
@@ -267,7 +268,8 @@ func TestWhatAJobCosts(t *testing.T) {
 				all = sum
 			}
 			parts, took := (len(ids)+r.size-1)/r.size, time.Duration(all[2])
-			require.Contains(t, page(t), fmt.Sprintf("| %d | %s | %d | %.0f | %.0f | %v | %v | %.0f |", r.size, r.key, parts, all[0], all[1],
+			require.Contains(t, page(t), fmt.Sprintf("| %d | %s | %d | %.0f | %.0f | %v | %v | %.0f |",
+				r.size, r.key, parts, all[0], all[1],
 				took.Round(100*time.Millisecond), (took/time.Duration(parts)).Round(time.Millisecond), all[3]))
 		}
 	})
