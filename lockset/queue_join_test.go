@@ -213,11 +213,12 @@ func TestAJoiningThatFindsTheRowChanged(t *testing.T) {
 			b.free(b.take(b.ahead("next", time.Second), "a"))
 		}, false},
 	}, func(t *testing.T, b *bed, c given) {
-		holder, changes := b.take(b.owner("holder", nil), "a"), 0
-		o := b.owner("o", before(updates("list_append"), func() { c.change(b, holder); changes++ }))
+		holder := b.take(b.owner("holder", nil), "a")
+		var changes atomic.Int32
+		o := b.owner("o", before(updates("list_append"), func() { c.change(b, holder); changes.Add(1) }))
 		p := b.ask(t.Context(), o, []ordering.Key{"a"})
 		time.Sleep(4 * rtt)
-		require.Equal(t, 1, changes)
+		require.EqualValues(t, 1, changes.Load())
 		require.Equal(t, c.waits, p.waits())
 		if c.waits {
 			require.Len(t, b.queue("a"), 1)
