@@ -76,8 +76,11 @@ func TestCoarseAndFineExcludeEachOther(t *testing.T) {
 		together      bool
 	}{
 		{"c", "c", false},
+		{"c", "c/a", false},
+		{"c/a", "c", false},
 		{"c", "c/a/x", false},
 		{"c/a/x", "c", false},
+		{"c/a", "c/a/x", false},
 		{"c/a/x", "c/a", false},
 		{"c/a/x", "c/a/x", false},
 		{"c/a", "c/b", true},

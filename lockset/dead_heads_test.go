@@ -55,7 +55,7 @@ func TestDeadHeadsArePassedTogether(t *testing.T) {
 		least, most time.Duration
 	}
 	cases := map[string]given{}
-	for _, heads := range []int{1, 3, 30} {
+	for _, heads := range []int{1, 2, 3, 30} {
 		watched := untaken + time.Duration(min(heads-1, 8))*poll/8
 		cases[fmt.Sprint(heads)] = given{heads, false, watched, watched + slowest + 8*rtt}
 		if heads < 30 {

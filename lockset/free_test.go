@@ -42,10 +42,14 @@ func TestAnOperatorTakesAKeyFromTheLiving(t *testing.T) {
 	}
 	inBedsOfBoth(t, map[string]bool{"somebody comes later": false, "somebody waits before": true}, map[string]given{
 		"the key":                           {[]ordering.Key{"a"}, "a", "a"},
+		"a fine key":                        {[]ordering.Key{"c/1"}, "c/1", "c/1"},
+		"a fine key, wanted from above":     {[]ordering.Key{"c/1"}, "c/1", "c"},
 		"much finer, from above":            {[]ordering.Key{"c/1/x"}, "c/1/x", "c"},
+		"much finer, from above it":         {[]ordering.Key{"c/1/x"}, "c/1/x", "c/1"},
 		"a coarse one, wanted from below":   {[]ordering.Key{"c"}, "c", "c/1"},
 		"the first of several, from above":  {[]ordering.Key{"c/1", "c/2"}, "c/1", "c"},
 		"a later one, from above":           {[]ordering.Key{"c/1", "c/2"}, "c/2", "c"},
+		"a later one":                       {[]ordering.Key{"c/1", "c/2"}, "c/2", "c/2"},
 		"one of several, and another later": {[]ordering.Key{"a", "b"}, "a", "b"},
 	}, func(t *testing.T, b *bed, waits bool, c given) {
 		set := must(b.owner("holder", nil).Acquire(t.Context(), c.held, purposed("pay out")))(t)
