@@ -256,13 +256,8 @@ func (db *DB) transactGetItems(in *dynamodb.TransactGetItemsInput) (*dynamodb.Tr
 	}
 	gets := make([]action, len(in.TransactItems))
 	for i := range in.TransactItems {
-		err := check("TransactGetItems.TransactItemsInput", &in.TransactItems[i])
-		if g := in.TransactItems[i].Get; err == nil {
-			if err = check("TransactGetItems.TransactItems.GetInput", g); err == nil {
-				gets[i], err = db.newGet(*g.TableName, g.Key, g.ExpressionAttributeNames, g.ProjectionExpression)
-			}
-		}
-		if err != nil {
+		var err error
+		if gets[i], err = db.transactGet(&in.TransactItems[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -275,6 +270,17 @@ func (db *DB) transactGetItems(in *dynamodb.TransactGetItemsInput) (*dynamodb.Tr
 		out.Responses[i].Item = gets[i].shown()
 	}
 	return out, err
+}
+
+func (db *DB) transactGet(in *types.TransactGetItem) (a action, err error) {
+	if err := check("TransactGetItems.TransactItemsInput", in); err != nil {
+		return a, err
+	}
+	g := in.Get
+	if err := check("TransactGetItems.TransactItems.GetInput", g); err != nil {
+		return a, err
+	}
+	return db.newGet(*g.TableName, g.Key, g.ExpressionAttributeNames, g.ProjectionExpression)
 }
 
 // readAll is the part of a transactional read under the mutex.
