@@ -26,16 +26,7 @@ const (
 // BenchmarkCrashOfHolder counts how many leases go by from the last sign of life
 // that a holder sent until a process that waits has its key.
 func BenchmarkCrashOfHolder(b *testing.B) {
-	each(b, crashLease, func(bed *bed) {
-		var leases []float64
-		for n := 0; bed.b.Loop(); n++ {
-			for _, d := range bed.together(n, bed.holderCrashes) {
-				leases = append(leases, float64(d)/float64(crashLease))
-			}
-		}
-		bed.b.ReportMetric(mean(leases), "leases")
-		bed.b.ReportMetric(slices.Max(leases), "leases-at-most")
-	})
+	each(b, crashLease, func(bed *bed) { bed.crashes(crashLease, "leases", bed.holderCrashes) })
 }
 
 // BenchmarkCrashOfHead measures what a dead head of a queue costs the next: the time from
@@ -43,17 +34,20 @@ func BenchmarkCrashOfHolder(b *testing.B) {
 // every two Poll, and goes past the head when it has seen the row free for three.
 func BenchmarkCrashOfHead(b *testing.B) {
 	each(b, crashLease, func(bed *bed) {
-		cfg := bed.process(nil).Config()
-		bound := 5 * cfg.Poll
-		var delays []float64
-		for n := 0; bed.b.Loop(); n++ {
-			for _, d := range bed.together(n, bed.headCrashes) {
-				delays = append(delays, float64(d)/float64(bound))
-			}
-		}
-		bed.b.ReportMetric(mean(delays), "of-five-polls")
-		bed.b.ReportMetric(slices.Max(delays), "of-five-polls-at-most")
+		bed.crashes(5*bed.process(nil).Config().Poll, "of-five-polls", bed.headCrashes)
 	})
+}
+
+// crashes reports how long crashes cost on average and at most, in units of a time that is called so.
+func (b *bed) crashes(of time.Duration, unit string, crash func(key ordering.Key, phase float64) time.Duration) {
+	var took []float64
+	for n := 0; b.b.Loop(); n++ {
+		for _, d := range b.together(n, crash) {
+			took = append(took, float64(d)/float64(of))
+		}
+	}
+	b.b.ReportMetric(mean(took), unit)
+	b.b.ReportMetric(slices.Max(took), unit+"-at-most")
 }
 
 // together measures several crashes, each at another moment between two
