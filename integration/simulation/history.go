@@ -76,7 +76,7 @@ func (j *job) refused(ctx context.Context, err error) {
 	// Its own patience, a loss, the end of its wait or somebody silent may have made it begin
 	// before the context ended.
 	ended, any := ctx.Deadline()
-	sooner := ctx.Value(mindKey{}).(*mind).letGo.Equal(time.Now()) || errors.Is(err, requests.ErrPatience) || errors.Is(err, lockset.ErrLost) ||
+	sooner := mindOf(ctx).letGo.Equal(time.Now()) || errors.Is(err, requests.ErrPatience) || errors.Is(err, lockset.ErrLost) ||
 		errors.Is(err, lockset.ErrWaited) || strings.Contains(err.Error(), "too short to wait in turn")
 	if any && ctx.Err() != nil && joined(err) && !errors.Is(err, underway.ErrBackground) && !sooner && time.Since(ended) < j.p.h.lease/2 {
 		j.p.h.w.history.problem("%s gave up %v after its context ended, and left something behind: %v", j.name, time.Since(ended), err)

@@ -181,8 +181,8 @@ func (p *process) trace() *trace.Trace {
 // instant as another: which of them came first would be for the machine to say, and not for the seed.
 func (p *process) oneByOne() *trace.Trace {
 	moment := func(ctx context.Context, e trace.Event) {
-		m, is := ctx.Value(mindKey{}).(*mind)
-		if !is || p.dead() {
+		m := mindOf(ctx)
+		if m == nil || p.dead() {
 			return
 		}
 		r := draw(p.h.w.plan.Seed, "moment", m.name, e.Kind, time.Since(p.h.w.start))
@@ -204,7 +204,7 @@ func (p *process) lockTrace() *trace.Trace {
 	return trace.Join(
 		hooks.On(trace.Acquire, func(ctx context.Context, e trace.Event) {
 			if e.Outcome == hooks.LetGo {
-				ctx.Value(mindKey{}).(*mind).letGo = time.Now()
+				mindOf(ctx).letGo = time.Now()
 			}
 			if e.Err != nil {
 				p.gaveUp(e.Unit, e.Err)
@@ -312,7 +312,7 @@ func (p *process) stall(ctx context.Context, heard trace.Event) {
 		return
 	}
 	who := p.name
-	if m, is := ctx.Value(mindKey{}).(*mind); is {
+	if m := mindOf(ctx); m != nil {
 		who = m.name
 	}
 	r := draw(w.plan.Seed, "stall", who, heard.Op, heard.Took, time.Since(w.start))
@@ -340,6 +340,12 @@ type mind struct {
 
 type mindKey struct{}
 
+// mindOf returns nil for the context of nobody in particular.
+func mindOf(ctx context.Context) *mind {
+	m, _ := ctx.Value(mindKey{}).(*mind)
+	return m
+}
+
 // as returns the context of one worker of a process: its requests and its units
 // draw under its own name, in its own order.
 func (p *process) as(worker string) context.Context {
@@ -349,7 +355,7 @@ func (p *process) as(worker string) context.Context {
 
 // nonceBytes draws what makes a unit unlike all others.
 func nonceBytes(ctx context.Context, seed uint64) (b [16]byte) {
-	m := ctx.Value(mindKey{}).(*mind)
+	m := mindOf(ctx)
 	m.draws++
 	r := draw(seed, "nonce", m.name, m.draws)
 	binary.BigEndian.PutUint64(b[:8], r.Uint64())

@@ -100,7 +100,7 @@ func (p *process) read(ctx context.Context, name string, keys []ordering.Key, re
 	w := p.h.w
 	w.story.tell(p.name, "%s wants to read %s by %s", name, list(guardsOf(refs)), list(keys))
 	seen := &reading{who: name, begin: time.Now()}
-	draws := &ctx.Value(mindKey{}).(*mind).draws
+	draws := &mindOf(ctx).draws
 	before := *draws
 	err := p.units.Read(ctx, refsAsRecords(refs)...)
 	looks := *draws - before // each is named by a nonce of its own

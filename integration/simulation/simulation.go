@@ -5,10 +5,10 @@
 // One seed decides everything: how many hosts there are, what they want, what
 // befalls them and when. The same seed takes the same course to the nanosecond,
 // unless goroutines of one process act at one instant: which comes first is for
-// the machine to say. So a failure is replayed by its seed, at once or within a few
-// tries, and cut down to the shortest course that still fails. The manner is that of FoundationDB's simulation and TigerBeetle's
-// VOPR; the judgement, from a history of what callers believed and were told, is
-// that of Jepsen.
+// the machine to say. So a failure is replayed by its seed, at once or within a
+// few tries, and cut down to the shortest course that still fails. The manner is
+// that of FoundationDB's simulation and TigerBeetle's VOPR; the judgement, from a
+// history of what callers believed and were told, is that of Jepsen.
 //
 // A course is read in this order:
 //

@@ -55,22 +55,6 @@ type NoAnswerError struct {
 	tried attempts
 }
 
-// Joined returns the errors that err joins, and those that they join.
-func Joined(err error) (all []error) {
-	switch e := err.(type) { //nolint:errorlint // each error of the tree by itself
-	case nil:
-	case *NoAnswerError: // which has several reasons, and is one
-		all = []error{e}
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			all = append(all, Joined(one)...)
-		}
-	default:
-		all = []error{err}
-	}
-	return all
-}
-
 func (e *NoAnswerError) Error() string {
 	if e.Last == nil {
 		return fmt.Sprintf("%s: not sent: %v", e.Op, e.End)
@@ -159,4 +143,20 @@ func (e *NoAnswerError) Unwrap() []error {
 		return []error{e.End} // an attempt's own timeout is not the caller's
 	}
 	return []error{e.End, e.Last}
+}
+
+// Joined returns the errors that err joins, and those that they join.
+func Joined(err error) (all []error) {
+	switch e := err.(type) { //nolint:errorlint // each error of the tree by itself
+	case nil:
+	case *NoAnswerError: // which has several reasons, and is one
+		all = []error{e}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			all = append(all, Joined(one)...)
+		}
+	default:
+		all = []error{err}
+	}
+	return all
 }

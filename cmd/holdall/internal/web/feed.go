@@ -119,7 +119,7 @@ func (f *Feed[T]) leave() {
 	}
 }
 
-// retire has it watch no longer than somebody follows, unless somebody does now: it reports whether nobody did.
+// retire ends it for good unless somebody follows it, and reports whether it has.
 func (f *Feed[T]) retire() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
